@@ -119,9 +119,19 @@ def document_of(
     }
     if gates:
         document["gates"] = judged = judge_gates(gates, document)
-        if document["exit"] == EXIT_DONE and not all(gate["met"] for gate in judged):
+        is_good = all(gate["met"] for gate in judged)
+        if info.state == RunState.FINISHED:  # gates alone decide; without answers they decide about nothing
+            document["exit"] = EXIT_DONE if is_good and _has_answers(counts) else EXIT_NOT_GOOD
+        elif document["exit"] == EXIT_DONE and not is_good:
             document["exit"] = EXIT_NOT_GOOD
     return document
+
+
+def _has_answers(counts: Mapping[str, int]) -> bool:
+    """Whether any item of a finished run has an answer; a run without items lacks none."""
+    return counts["total"] == counts["skipped"] or any(
+        counts[name] for name in ("passed", "failed", "decided")
+    )
 
 
 def is_cut_by_failure(info: RunInfo, counts: Mapping[str, int]) -> bool:

@@ -5,18 +5,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from producer import kinds
+from producer.aggregate.gate_words import Unit, Wanted, gate_words, metric_words
 from shared.errors import UsageError
 from shared.kinds import Kind, kind_named
 from shared.thresholds import exceeds, reaches
 
 Document = Mapping[str, Any]
 Find = Callable[[Document], Any]
-Unit = Literal["share", "percent", "number"]
-"""Of the value in the document; gates are written in fractions either way."""
-
 MOST_SUGGESTED: Final = 3
 MOST_SHOWN: Final = 4
 ALL_METRICS: Final = "docs/exports.md, section Gates"
@@ -173,13 +171,15 @@ TURN_METRICS: Final[Mapping[str, Metric]] = {
     **_latencies(("calls", "latency_ms")),
 }
 """What gates may ask of a turns run."""
+GROUPS: Final[Mapping[str, tuple[str, str]]] = {
+    "check": ("checks", "name"),
+    "prompt": ("prompts", "prompt"),
+    "tag": ("tags", "tag"),
+}
+"""By the word before a name: the rows of the summary, and the key of the name in them."""
 _NAMED_METRICS: Final = {
-    f"{key}:NAME.{metric}": Metric(_no_number, "share", _of_named(group, name, figure))
-    for key, group, name in (
-        ("check", "checks", "name"),
-        ("prompt", "prompts", "prompt"),
-        ("tag", "tags", "tag"),
-    )
+    f"{word}:NAME.{metric}": Metric(_no_number, "share", _of_named(group, name, figure))
+    for word, (group, name) in GROUPS.items()
     for metric, figure in (("pass_rate", "pass_rate"), ("score_mean", "score"))
 }
 CASE_METRICS: Final[Mapping[str, Metric]] = {
@@ -284,45 +284,79 @@ def check_gates(gates: Sequence[Gate], kind: Kind) -> None:
             raise UsageError(what, hint=f"{kind} have {', '.join(known)}")
 
 
+def check_gate_names(gates: Sequence[Gate], names: Mapping[str, Sequence[str]]) -> None:
+    """Refuses gates on a check, prompt or tag that a run is not going to have.
+
+    Args:
+        gates: all of them.
+        names: those of the run, by the words of `GROUPS`.
+
+    Raises:
+        UsageError: there is one.
+
+    >>> check_gate_names([parse_gate("prompt:shrt.pass_rate<1")], {"prompt": ["short"]})
+    Traceback (most recent call last):
+        ...
+    shared.errors.UsageError: --fail-on: the run has no prompt 'shrt'
+    """
+    for gate in gates:
+        parts = _NAMED.fullmatch(gate.metric)
+        known = names.get(parts[1]) if parts else None
+        if parts is not None and known is not None and parts[2] not in known:
+            near = get_close_matches(parts[2], known, n=1)
+            listed = ", ".join(map(repr, known[:MOST_SHOWN])) or "none"
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {listed}"
+            raise UsageError(f"--fail-on: the run has no {parts[1]} {parts[2]!r}", hint=hint)
+
+
 def judge_gates(gates: Sequence[Gate], document: Document) -> list[dict[str, Any]]:
     """Compares gates with a run's document; one whose number the run does not have counts as missed.
 
     Returns:
-        For each gate its expression, metric, value, bound, and whether it was met.
+        For each gate its expression, metric, value, relation, bound, whether it was met, and that as a text.
     """
     known = kinds.of(kind_named(document["kind"])).metrics.get()
-    judged = []
-    for gate in gates:
-        metric = metric_named(gate.metric, known)
-        found = None if metric is None else metric.find(document)
-        value = found / 100 if found is not None and metric and metric.unit == "percent" else found
-        is_met = value is not None and not _TESTS[gate.relation](value, gate.bound)
-        judged.append(
-            {
-                "expression": gate.expression,
-                "metric": gate.metric,
-                "value": value,
-                "relation": gate.relation,
-                "bound": gate.bound,
-                "met": is_met,
-            }
-        )
-    return judged
+    return [_judged(gate, metric_named(gate.metric, known), document) for gate in gates]
 
 
-def gate_line(judged: Mapping[str, Any]) -> str:
-    """Describes one gate, as `judge_gates` judged it.
+def _judged(gate: Gate, metric: Metric | None, document: Document) -> dict[str, Any]:
+    """Compares one gate with a run's document."""
+    found = None if metric is None else metric.find(document)
+    is_missed = partial(_is_missed, gate)
+    if found is None or metric is None:
+        value, is_met, words = None, False, _missing(gate.metric, document)
+    else:
+        value = found / 100 if metric.unit == "percent" else found
+        is_met = not is_missed(value)
+        wanted = Wanted(gate.metric, gate.relation, gate.bound)
+        words = gate_words(wanted, metric.unit, value, is_missed)
+    return {
+        "expression": gate.expression,
+        "metric": gate.metric,
+        "value": value,
+        "relation": gate.relation,
+        "bound": gate.bound,
+        "met": is_met,
+        "text": f"gate {'passed' if is_met else 'failed'}: {words}",
+    }
 
-    >>> gate_line({"metric": "pass_rate", "value": 0.75, "relation": "<", "bound": 0.9, "met": False,
-    ...            "expression": "pass_rate<0.9"})
-    'gate failed: pass_rate 0.75 < 0.9'
-    """
-    if judged["value"] is None:
-        return f"gate failed: {judged['expression']}: the run has no {judged['metric']}"
-    value, bound = f"{judged['value']:.6g}", f"{judged['bound']:g}"
-    if judged["met"]:
-        return f"gate passed: {judged['metric']} {value}, not {judged['relation']} {bound}"
-    return f"gate failed: {judged['metric']} {value} {judged['relation']} {bound}"
+
+def _is_missed(gate: Gate, value: float) -> bool:
+    """Whether a value makes a gate fail."""
+    return _TESTS[gate.relation](value, gate.bound)
+
+
+def _missing(metric: str, document: Document) -> str:
+    """Says that a run has no such number, with the nearest name."""
+    parts = _NAMED.fullmatch(metric)
+    if parts is None or parts[1] not in GROUPS:
+        return f"the run has no {metric_words(metric)}"
+    group, key = GROUPS[parts[1]]
+    names = [row[key] for row in document["summary"].get(group, ())]
+    if parts[2] in names:
+        return f"{metric_words(metric)} has no value"
+    near = get_close_matches(parts[2], names, n=1)
+    return f"the run has no {parts[1]} {parts[2]!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def _unknown(name: str, known: Mapping[str, Metric]) -> UsageError:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from producer import kinds
-from producer.aggregate.gates import Gate, gate_line
+from producer.aggregate.gates import Gate
 from producer.atomic_file import atomic_file
 from producer.cli.aborted import explain_abort
 from producer.cli.live.events import write_event
@@ -79,6 +79,8 @@ def print_ending(
             f"{info.run} was aborted{abort.why and ': '}{abort.why}",
             hint="; ".join([*abort.hints, f"`{session.command('resume', info.run)}` continues it"]),
         )
+    elif options.quiet and not options.json and document["exit"] and not _missed_gates(document):
+        output.message(output.paint(str(verdict_of(document)), verdict_of(document).style, error=True))
     if options.jsonl:
         write_event(output, "finished", document)
     if webhook is not None:
@@ -120,9 +122,9 @@ def print_gates(output: Output, document: Mapping[str, Any]) -> None:
     """Prints which gates passed and which failed; the latter also with `--quiet`."""
     for gate in document.get("gates", ()):
         if gate["met"]:
-            output.note(gate_line(gate))
+            output.note(gate["text"])
         elif not output.options.json:
-            output.message(output.paint(gate_line(gate), "red", error=True))
+            output.message(output.paint(gate["text"], "red", error=True))
 
 
 def print_run(session: Session, info: RunInfo) -> None:
@@ -154,13 +156,18 @@ def print_so_far(session: Session, info: RunInfo, files: Sequence[ReportFile], *
     session.output.data(closing(session, shown, has_next=False))  # the error that follows has the command
 
 
+def _missed_gates(document: Mapping[str, Any]) -> bool:
+    """Whether a gate failed, which is printed whatever the options are."""
+    return any(not gate["met"] for gate in document.get("gates", ()))
+
+
 def exit_of_gates(document: Mapping[str, Any]) -> int:
     """Returns the exit code of a command that only reads a run, which depends on its gates alone.
 
     >>> exit_of_gates({"exit": 1}), exit_of_gates({"gates": [{"met": False}]})
     (0, 1)
     """
-    return EXIT_DONE if all(gate["met"] for gate in document.get("gates", ())) else EXIT_NOT_GOOD
+    return EXIT_NOT_GOOD if _missed_gates(document) else EXIT_DONE
 
 
 def _details(session: Session, info: RunInfo) -> Details | None:

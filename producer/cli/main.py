@@ -73,7 +73,7 @@ COMMANDS: Final = {name: text for section in SECTIONS.values() for name, text in
 _WIDEST: Final = max(map(len, COMMANDS))
 EXIT_CODES: Final = (
     ("0", "done, and every gate passed"),
-    ("1", "done, but items failed or ended in error, or a gate failed"),
+    ("1", "done, but items failed or ended in error; with --fail-on, a gate failed"),
     ("2", "usage, configuration or input error"),
     ("3", "infrastructure: Redis or an upstream cannot be reached, a disk is full"),
     ("4", "incomplete: cancelled, timed out or at its cost cap; what is done is kept"),

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from producer import kinds
 from producer.cli.error_exit import SCHEMA_VERSION
@@ -23,6 +23,11 @@ from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
 from shared.kinds import Kind, kind_named
 from shared.runs.waiting import outdated_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from producer.aggregate.gates import Gate
 
 MOST_NAME_CHARS: Final = 120
 """Of a run's name."""
@@ -101,16 +106,23 @@ class Submission:
         output.note(f"--last-failed: {count(len(earlier.failed))} of the {total} of {run}")
         return limit.get()(options, earlier.failed)
 
-    def announce(self) -> None:
+    def announce(self, gates: "Sequence[Gate]" = ()) -> None:
         """Prints what is going to be sent and what will probably fail; asks where that is much.
+
+        Args:
+            gates: conditions that fail the run.
 
         Raises:
             InputError: the file breaks its contract.
-            UsageError: the answer was no.
+            UsageError: the answer was no, or a gate names what the run does not have.
         """
         forecast = kinds.of(self.kind()).forecast
         found = forecast.get()(self.source, self.options()) if forecast else None
         if found is not None:
+            if gates and found.plan is not None:
+                from producer.aggregate.gates import check_gate_names  # noqa: PLC0415 - start-up: only gates need it
+
+                check_gate_names(gates, found.plan.names)
             self._options = replace(self.options(), plan=found.plan, baselines=found.baselines)
             announce(self._session, self.source.name, found)
 

@@ -16,6 +16,7 @@ from producer.load.call_params import headers_of, merged_calls
 from producer.load.case_contract import nearest
 from producer.load.case_files import DATA_BYTES, read_source
 from producer.load.case_messages import Conversation, conversation
+from producer.load.case_places import PLACES_FILE, stored_places
 from producer.load.case_preconditions import check_prices
 from producer.load.case_prompts import BenchPrompt
 from producer.load.chunks import Chunk, RunInput, chunk_size, name_of, shape_of
@@ -96,7 +97,7 @@ def load_cases(source: Source, options: SubmitOptions) -> RunInput:
         },
         [f"cases={settings_digest(run)}"],
         max_open_chunks=open_chunks,
-        files=plan.files,
+        files={**plan.files, PLACES_FILE: stored_places(plan.bench.root, plan.cases)},
         layout=plan.layout,
     )
 
@@ -142,6 +143,16 @@ class PlannedRun:
             return list(self.run.models)
         name, by = case_key(at, case.entry.id), prompt.id if prompt else ""
         return [model for model in self.run.models if CaseItem(name, model, by) in self.only]
+
+    @property
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """What gates can name of the run: its checks, prompts and tags."""
+        cases = [case for _, case in self.cases]
+        return {
+            "check": list(dict.fromkeys(check.label for case in cases for check in case.checks)),
+            "prompt": [prompt.id for prompt in self.prompts],
+            "tag": list(dict.fromkeys(tag for case in cases for tag in case.entry.tags)),
+        }
 
     @property
     def layout(self) -> int:

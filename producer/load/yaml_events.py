@@ -55,6 +55,22 @@ def line_of(text: str, path: Sequence[str | int]) -> int:
     return best
 
 
+def lines_below(text: str, path: Sequence[str | int]) -> dict[int, int]:
+    r"""Finds the lines of the members of a list, by their positions; none in JSON that is no YAML.
+
+    >>> lines_below("a:\n  - b: 1\n  - c: 2\n", ("a",))
+    {0: 2, 1: 3}
+    """
+    found, depth = dict[int, int](), len(path)
+    try:
+        for place, line in _places(text):
+            if len(place) == depth + 1 and place[:-1] == tuple(path) and isinstance(place[-1], int):
+                found[place[-1]] = line
+    except YamlError:
+        pass
+    return found
+
+
 def _places(text: str) -> Iterator[tuple[Path, int]]:
     """Yields every written place of a document with its line."""
     path: list[str | int] = []

@@ -8,12 +8,13 @@ summary they are escaped HTML, in annotations escaped data, and neither holds wh
 from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import chain
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from producer import kinds
-from producer.aggregate.gates import gate_line
+from producer.load.case_places import PLACES_FILE, CasePlace, read_places
 from producer.report.cells import plain
-from producer.report.interfaces import unpainted
+from producer.report.interfaces import ReadFile, unpainted
 from producer.report.junit import JunitTest
 from producer.report.run_verdict import verdict_of
 from shared.contracts.case_run import FREEFORM
@@ -97,19 +98,33 @@ class Annotations(_Failures):
 
     Args:
         info: the run.
+        folder: of the checkout, from which GitHub counts paths.
     """
 
-    def __init__(self, info: RunInfo) -> None:
+    def __init__(self, info: RunInfo, folder: Path) -> None:
         super().__init__(info, MOST_ANNOTATIONS)
+        self._folder = folder
+        self._places: Mapping[int, CasePlace] = {}
         self.lines = list[str]()
+
+    def read_files(self, read: ReadFile) -> None:
+        """Reads where the cases are written."""
+        self._places = read_places(read(PLACES_FILE), self._folder)
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Makes the lines: missed gates and items without a verdict are errors, the rest are warnings."""
-        gates = [gate_line(gate) for gate in document.get("gates", ()) if not gate["met"]]
+        gates = [gate["text"] for gate in document.get("gates", ()) if not gate["met"]]
         errors = [command("error", line, title="Proctor") for line in gates]
-        errors += [_annotation("error", test) for test in self.errors]
-        warnings = [_annotation("warning", test) for test in self.failures]
+        errors += [self._annotation("error", test) for test in self.errors]
+        warnings = [self._annotation("warning", test) for test in self.failures]
         self.lines = errors[:MOST_ANNOTATIONS] + warnings[:MOST_ANNOTATIONS]
+
+    def _annotation(self, level: str, test: JunitTest) -> str:
+        """Makes the annotation of one item."""
+        title = plain(f"{test.classname}: {test.name}", NAME_CHARS)
+        text = plain(test.message or test.type, MESSAGE_CHARS) or test.ending
+        place = None if test.case is None else self._places.get(test.case)
+        return command(level, text, title=title, place=place)
 
 
 def html(text: Any, limit: int | None = None) -> str:
@@ -121,14 +136,21 @@ def html(text: Any, limit: int | None = None) -> str:
     return _quiet(plain(str(text), limit)).translate(_MARKDOWN)
 
 
-def command(name: str, text: str, *, title: str) -> str:
+def command(name: str, text: str, *, title: str, place: CasePlace | None = None) -> str:
     r"""Writes a workflow command.
 
     >>> command("error", "100 %\n::warning::x", title="a,b:c")
     '::error title=a%2Cb%3Ac::100 %25%0A::warning::x'
+    >>> command("warning", "no", title="a", place=CasePlace("bench.yaml", 4))
+    '::warning file=bench.yaml,line=4,title=a::no'
     """
-    escaped = title.translate(_DATA).replace(":", "%3A").replace(",", "%2C")
-    return f"::{name} title={escaped}::{text.translate(_DATA)}"
+    where = f"file={_property(place.file)},line={place.line}," if place else ""
+    return f"::{name} {where}title={_property(title)}::{text.translate(_DATA)}"
+
+
+def _property(text: str) -> str:
+    """Escapes a property of a command."""
+    return text.translate(_DATA).replace(":", "%3A").replace(",", "%2C")
 
 
 _DATA: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
@@ -160,12 +182,6 @@ def _folded(title: str, text: str, *, is_open: bool = False, is_html: bool = Fal
         "</details>",
         "",
     ]
-
-
-def _annotation(level: str, test: JunitTest) -> str:
-    """Makes the annotation of one item."""
-    title = plain(f"{test.classname}: {test.name}", NAME_CHARS)
-    return command(level, plain(test.message or test.type, MESSAGE_CHARS) or test.ending, title=title)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

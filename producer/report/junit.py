@@ -46,6 +46,8 @@ class JunitTest(NamedTuple):
     """Why, in one line."""
     body: str = ""
     """More of it."""
+    case: int | None = None
+    """Position of the case among the run's, of a case."""
 
 
 class _Suite:

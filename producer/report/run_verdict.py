@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from producer import kinds
-from producer.aggregate.gates import gate_line
 from producer.report.interfaces import Outcome
 from producer.text import bounds, percent, plural, sentence_of
 from shared.kinds import kind_named
@@ -135,7 +134,7 @@ def shortfalls(document: Mapping[str, Any]) -> list[str]:
 def gate_sentences(document: Mapping[str, Any]) -> list[str]:
     """Writes the gates of a run, the failed ones first."""
     gates = sorted(document.get("gates", ()), key=lambda gate: bool(gate["met"]))
-    return [sentence_of(gate_line(gate)) for gate in gates]
+    return [sentence_of(gate["text"]) for gate in gates]
 
 
 def rated(document: Mapping[str, Any]) -> Outcome:

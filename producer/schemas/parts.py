@@ -118,6 +118,8 @@ class Gate(Part):
     relation: Literal["<", "<=", ">", ">="]
     bound: float
     met: bool
+    text: str
+    """What was found and what was needed, for people."""
 
 
 class RunHead(Document):

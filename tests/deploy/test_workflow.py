@@ -11,7 +11,6 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from producer.cli.report_files import FORMATS
 from tests.support.cli import Cli
 from tests.support.deployment import DEPLOY
 from tests.support.tools import require_tool
@@ -32,16 +31,14 @@ class Runner:
     """A job on a runner: a checkout with a bench, and the files that steps write to."""
 
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
-        self.folder, self.summary, self.outputs = folder, folder / "summary.md", folder / "outputs"
+        self.folder, self.summary = folder, folder / "summary.md"
         self.env = {
             **env,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "BENCH": "bench.config.yaml",
+            **yaml.safe_load((DEPLOY / "github" / "proctor.yml").read_text(encoding="utf-8"))["env"],
             "GITHUB_STEP_SUMMARY": str(self.summary),
-            "GITHUB_OUTPUT": str(self.outputs),
+            "GITHUB_WORKSPACE": str(folder),
         }
-        (folder / "out").mkdir()
-        (folder / "base").mkdir()
 
     def write_bench(self, *, broken: int) -> Path:
         """Writes a bench with recorded answers, of which some are wrong."""
@@ -76,35 +73,34 @@ def runner(tmp_path: Path, bare_env: dict[str, str]) -> Runner:
     return Runner(folder, bare_env)
 
 
-def test_the_bench_runs_and_is_shown(runner: Runner) -> None:
-    """The step writes report, results and the job's summary; failed cases do not fail it."""
-    if "github" not in FORMATS:
-        pytest.skip("needs the report format github")
-    runner.write_bench(broken=2)
+@pytest.mark.parametrize(("broken", "code"), [(1, 0), (2, 1)])
+def test_the_gate_decides_and_the_run_is_shown(runner: Runner, broken: int, code: int) -> None:
+    """Of twelve cases one may fail; summary, report and annotations at the case's line come either way."""
+    runner.write_bench(broken=broken)
     done = runner.run("Run the bench")
-    assert done.returncode == 0, done.stderr
-    assert runner.outputs.read_text() == "code=1\n"
+    assert done.returncode == code, done.stderr
+    shown = runner.run("Show it")
+    assert shown.returncode == 0, shown.stderr
     assert runner.summary.read_text().strip()
-    assert "<html" in (runner.folder / "out" / "report.html").read_text()
-    assert json.loads((runner.folder / "out" / "run.json").read_text())
+    assert shown.stderr.startswith("::warning file=bench.config.yaml,line=1,title=m%3A c")
+    assert "<html" in (runner.folder / "report.html").read_text()
+    assert json.loads((runner.folder / "run.json").read_text())
 
 
 @pytest.mark.parametrize(("broken", "code"), [(0, 0), (1, 0), (CASES, 1)])
 def test_a_significant_regression_fails_the_job(runner: Runner, cli: Cli, broken: int, code: int) -> None:
     """Compared with a base of which all passed: one broken case is no regression, all of them are."""
-    for name, wrong in (("base", 0), ("out", broken)):
+    for name, wrong in (("base", 0), ("run", broken)):
         bench = runner.write_bench(broken=wrong)
-        cli("run", bench, "-q", "-o", runner.folder / name / "run.json", within_s=100)
+        cli("run", bench, "-q", "-o", runner.folder / f"{name}.json", within_s=100)
     done = runner.run("Compare with the base branch")
     assert done.returncode == code, done.stdout + done.stderr
     assert runner.summary.read_text().startswith("#")
 
 
-def test_a_first_run_has_nothing_to_be_compared_with(runner: Runner) -> None:
-    """Without a run of the base branch the step says so and passes."""
-    done = runner.run("Compare with the base branch")
-    assert done.returncode == 0
-    assert "::notice::" in done.stdout
+def test_a_first_run_has_nothing_to_be_compared_with() -> None:
+    """Without a run of the base branch the step is left out."""
+    assert "hashFiles('base.json') != ''" in steps()["Compare with the base branch"]["if"]
 
 
 def test_actions_are_pinned() -> None:

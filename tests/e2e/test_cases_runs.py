@@ -75,7 +75,7 @@ def _check_github_report(cli: Cli, run: str, path: Path) -> None:
     assert [line.split(" ")[0] for line in printed.err.splitlines()] == ["::warning"] * 10
     kept = cli("report", run, "--format", "github", "-o", path, "--fail-on", "pass_rate<0.9")
     assert (kept.code, kept.out) == (1, f"{path}\n"), kept
-    assert kept.err.startswith("::error title=Proctor::gate failed: pass_rate ")
+    assert kept.err.startswith("::error title=Proctor::gate failed: pass rate ")
     assert path.read_text(encoding="utf-8").startswith(printed.out[:20])
 
 

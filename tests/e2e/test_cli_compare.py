@@ -59,11 +59,11 @@ def test_two_runs_are_compared_and_gated(cli: Cli, api: str, file: Path, tmp_pat
     run = document(first)["run_id"]
     missed = cli("run", file, *options, "-q", "--fail-on", "total_queries>5", "--fail-on", "error_rate>1%")
     assert missed.code == 1, missed
-    assert missed.err == "gate failed: total_queries 6 > 5\n"
+    assert missed.err == "gate failed: total queries 6, at most 5 allowed\n"
     watched = cli("watch", run, "--fail-on", "skipped_rate<=0")
-    assert (watched.code, "gate failed: skipped_rate 0 <= 0" in watched.err) == (1, True)
+    assert (watched.code, "gate failed: skipped rate 0.0%, more than 0% needed" in watched.err) == (1, True)
     reported = cli("report", run, "-o", tmp_path / "r.md", "--fail-on", "total_queries<6")
-    assert (reported.code, reported.err) == (0, "gate passed: total_queries 6, not < 6\n")
+    assert (reported.code, reported.err) == (0, "gate passed: total queries 6, at least 6 needed\n")
     for other in (report, harness):
         same = cli("compare", run, other, "--json", "--fail-on-regression")
         counts = document(same)["counts"]

@@ -1,6 +1,7 @@
 """`proctor report RUN`: writes reports of a run, or prints one."""
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +99,7 @@ def _annotations(info: "RunInfo", format_name: str | None) -> "Sequence[Annotati
         return ()
     from producer.report.github import Annotations  # noqa: PLC0415 - start-up: only this format needs it
 
-    return (Annotations(info),)
+    return (Annotations(info, Path(os.environ.get("GITHUB_WORKSPACE", "."))),)
 
 
 def _annotate(session: Session, annotations: "Sequence[Annotations]") -> None:

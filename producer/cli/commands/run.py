@@ -126,7 +126,7 @@ def command(
     check_gates(parsed_gates, kind)
     if workers.processes is None and kind == QUERIES:
         work_options = replace(work_options, processes=_most_processes(session, settings))
-    submission.announce()
+    submission.announce(parsed_gates)
     if options.detach:
         return work.detach(session, submission, work_options)
     if options.rank:

@@ -20,7 +20,7 @@ def junit_report(out: BinaryIO, info: RunInfo) -> SuitePerClass:
 
 def tests_of(rows: Iterable[ItemRow]) -> Iterator[JunitTest]:
     """Makes a test of each row."""
-    return map(case_test, opened(rows))
+    return (case_test(case)._replace(case=case.item.case) for case in opened(rows))
 
 
 def case_test(case: OpenedCase) -> JunitTest:

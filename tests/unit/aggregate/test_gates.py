@@ -1,18 +1,20 @@
 """Gates are read strictly, know each kind's numbers, and are judged by the document."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from producer.aggregate.gates import QUERY_METRICS, check_gates, gate_line, judge_gates, parse_gate
+from producer.aggregate.gates import QUERY_METRICS, check_gate_names, check_gates, judge_gates, parse_gate
 from producer.aggregate.queries import calculate_metrics
 from producer.aggregate.turns import TurnTotals
-from producer.document import document_of
+from producer.document import document_of, totals_of
 from shared.errors import UsageError
-from shared.kinds import QUERIES, TURNS
+from shared.kinds import CASES, QUERIES, TURNS
 from shared.runs import TurnRow
 from tests.support.query_results import one_of_each
 from tests.support.run_infos import info
+from tests.unit.cases.test_case_reports import run_info, standard
 
 
 def queries(**counts: int) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def test_a_gate_without_a_number_is_missed() -> None:
     """What cannot be shown to hold does not hold, and the line says why."""
     found = judged("pass_rate<0.9", queries())
     assert not found["met"]
-    assert "the run has no pass_rate" in gate_line(found)
+    assert found["text"] == "gate failed: the run has no pass rate"
 
 
 @pytest.mark.parametrize(
@@ -107,6 +109,56 @@ def test_a_kind_refuses_what_it_has_no_number_for() -> None:
         check_gates([parse_gate("must_share<0.1")], QUERIES)
     assert all(name in caught.value.hint for name in QUERY_METRICS)
     check_gates([parse_gate("must_share<0.1")], TURNS)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("pass_rate<0.9", "gate failed: pass rate 50.0%, at least 90% needed"),
+        ("pass_rate<50%", "gate passed: pass rate 50.0%, at least 50% needed"),
+        ("fail_rate>10%", "gate failed: fail rate 50.0%, at most 10% allowed"),
+        ("duration_s>=1", "gate failed: the run has no duration"),
+        ("total_queries<3", "gate failed: total queries 2, at least 3 needed"),
+    ],
+)
+def test_a_gate_says_what_was_found_and_what_was_needed(text: str, words: str) -> None:
+    """In words without a double negative; the same in terminal, page, JSON and annotations."""
+    counts = dict.fromkeys(("decided", "error", "skipped"), 0) | {"total": 2, "passed": 1, "failed": 1}
+    document = {"kind": "queries", "counts": counts, "summary": {"metrics": {"total_queries": 2}}}
+    [found] = judge_gates([parse_gate(text)], document)
+    assert found["text"] == words
+
+
+@pytest.mark.parametrize(
+    ("gate", "text"),
+    [
+        ("prompt:shrt.pass_rate<1", "the run has no prompt 'shrt'; did you mean 'short'?"),
+        ("tag:x.pass_rate<1", "the run has no tag 'x'"),
+        ("prompt:short.pass_rate<1", "prompt 'short' pass rate has no value"),
+    ],
+)
+def test_a_name_that_no_run_has_gets_its_nearest(gate: str, text: str) -> None:
+    """A gate on what is not there fails and names what was probably meant, before a run and after it."""
+    rows = [{"prompt": "short", "pass_rate": {"value": None, "n": 0}}]
+    [found] = judge_gates([parse_gate(gate)], {"kind": "cases", "summary": {"prompts": rows, "tags": []}})
+    assert found["text"] == f"gate failed: {text}".replace("short' pass", "short': pass")
+    if found["metric"] != "prompt:short.pass_rate":
+        with pytest.raises(UsageError, match="--fail-on: the run has no "):
+            check_gate_names([parse_gate(gate)], {"prompt": ["short"], "tag": []})
+
+
+def test_gates_alone_decide_about_a_finished_run() -> None:
+    """Failures that the gate allows exit with 0; without any answer there is nothing to decide about."""
+    totals, gates = totals_of(CASES), [parse_gate("pass_rate<0.1")]
+    totals.add(standard())
+    some = document_of(run_info(), totals, gates=gates)
+    assert (document_of(run_info(), totals)["exit"], some["exit"]) == (1, 0)
+    broken = totals_of(CASES)
+    broken.add(standard()[1:2])
+    nothing = document_of(replace(run_info(), total=1), broken, gates=[parse_gate("error_rate>=2%")])
+    assert nothing["exit"] == 1
+    lenient = document_of(replace(run_info(), total=1), broken, gates=[parse_gate("duration_s<0")])
+    assert lenient["exit"] == 1
 
 
 def test_a_missed_gate_changes_the_exit_code_and_stands_in_the_document() -> None:

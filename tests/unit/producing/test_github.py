@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -45,7 +46,7 @@ class Tags(HTMLParser):
 
 def written(info: RunInfo, rows: Sequence[Any]) -> tuple[str, list[str]]:
     """The summary and the annotations of a run."""
-    out, totals, annotations = BytesIO(), totals_of(info.kind), Annotations(info)
+    out, totals, annotations = BytesIO(), totals_of(info.kind), Annotations(info, Path())
     report = format_of(info.kind, "github")(out, info)
     for row in rows:
         totals.add([row])
@@ -53,7 +54,7 @@ def written(info: RunInfo, rows: Sequence[Any]) -> tuple[str, list[str]]:
         annotations.page([row])
     document = document_of(info, totals)
     document["gates"] = [
-        {"metric": "pass_rate", "value": 0.5, "relation": "<", "bound": 0.9, "met": False, "expression": "x"}
+        {"metric": "pass_rate", "met": False, "text": "gate failed: pass rate 50.0%, at least 90% needed"}
     ]
     report.end(document)
     annotations.end(document)
@@ -107,7 +108,7 @@ def test_each_kind_has_summary_and_annotations(kind: Kind) -> None:
     assert summary.count("<details") == summary.count("</details>") >= 2
     assert "gate failed" in summary
     assert ("<summary>Failures by reason</summary>" in summary) is (kind is not TURNS)
-    assert lines[0] == "::error title=Proctor::gate failed: pass_rate 0.5 < 0.9"
+    assert lines[0] == "::error title=Proctor::gate failed: pass rate 50.0%25, at least 90%25 needed"
     assert any(line.startswith("::error ") for line in lines[1:])
     assert all(re.fullmatch(r"::(error|warning) title=[^:,\n]+::[^\n]+", line) for line in lines), lines
     assert commands_in(summary) == []

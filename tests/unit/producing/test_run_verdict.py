@@ -69,7 +69,7 @@ def test_what_has_no_answer_has_no_rate() -> None:
     totals.add(standard()[1:2])
     nothing = document_of(replace(run_info(), total=1), totals)
     assert verdict_of(nothing).sentence == "No answers, 1 error"
-    gate = {"metric": "pass_rate", "value": 0.5, "relation": "<", "bound": 0.9}
+    gate = {"metric": "pass_rate", "value": 0.5, "relation": "<", "bound": 0.9, "text": "gate …"}
     gates = [{**gate, "met": False}, {**gate, "met": True}]
     sentence = verdict_of(document(CASES, gates=gates)).sentence
     assert sentence.startswith("2 of 4 passed (50.0% of all, 66.7% of 3 answered), 1 failed, 1 error")

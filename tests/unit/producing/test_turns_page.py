@@ -382,5 +382,5 @@ def test_a_missed_gate_is_shown(tmp_path: Path) -> None:
     head = path.read_text(encoding="utf-8").split('class="verdict"')[1].split("data-tools")[0]
     assert "✗" in head
     assert "All 2 turns decided: 2 should" in head
-    assert "must_share" in head
+    assert "must share" in head
     assert "✓" in page(tmp_path, rows).split("<h1>")[1].split("</h1>")[0]

@@ -125,7 +125,9 @@ def test_failed_gates_are_named() -> None:
     totals.add(rows)
     found = verdict_of(document_of(info, totals, gates=[parse_gate("pass_rate<0.9")]))
     assert found.heading == "1 of 2 passed, 1 failed, 1 gate failed; all 4 targets met"
-    assert any(sentence.startswith("Gate failed: pass_rate 0.5 < 0.9") for sentence in found.why)
+    assert any(
+        sentence.startswith("Gate failed: pass rate 50.0%, at least 90% needed") for sentence in found.why
+    )
 
 
 def test_markdown_begins_with_what_failed() -> None:
