@@ -80,7 +80,7 @@ def print_ending(
             hint="; ".join([*abort.hints, f"`{session.command('resume', info.run)}` continues it"]),
         )
     elif options.quiet and not options.json and document["exit"] and not _missed_gates(document):
-        output.message(output.paint(str(verdict_of(document)), verdict_of(document).style, error=True))
+        output.message(str(verdict_of(document)))
     if options.jsonl:
         write_event(output, "finished", document)
     if webhook is not None:

@@ -33,7 +33,7 @@ def stored_places(root: Place, cases: Iterable[tuple[int, BenchCase]]) -> bytes:
     for at, case in cases:
         file, line = case.place.where, 0
         if case.place.text:
-            line = lines.get(case.place.path[1], 0) if case.place.path[:1] == (_CASES,) else 0
+            line = next((lines[at] for at in case.place.path[1:2] if isinstance(at, int) and at in lines), 0)
         else:  # of a data file, whose lines are known when it is read
             file, _, number = file.rpartition(":")
             line = int(number)
