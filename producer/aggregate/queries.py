@@ -250,6 +250,25 @@ def latency_ms(result: Mapping[str, Any]) -> int:
     )
 
 
+def measured_ms(result: Mapping[str, Any]) -> int:
+    """Takes a query's latency from the client's own clock; from the reply where nobody measured it.
+
+    >>> measured_ms({"client_latency_ms": 150, "response": {"metadata": {"latencyMs": 120}}})
+    150
+    """
+    return latency_of(result.get("client_latency_ms"), latency_ms(result))
+
+
+def server_ms(result: Mapping[str, Any]) -> int | None:
+    """Takes a query's latency from the reply; None where the server does not say.
+
+    >>> server_ms({"response": {"metadata": {"latencyMs": 120}}}), server_ms({"response": {}})
+    (120, None)
+    """
+    claim = server_latency_ms(result.get("response"), -1)
+    return None if claim < 0 else claim
+
+
 def check_of(result: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Returns one check of a result; empty when it is not there."""
     return json_object(json_object(result.get("checks")).get(name))

@@ -7,8 +7,9 @@ from typing import Any
 from producer.aggregate.queries import (
     MetricsSoFar,
     is_vacuous,
-    latency_ms,
+    measured_ms,
     percentiles,
+    server_ms,
     shares_of,
     targets,
 )
@@ -31,7 +32,7 @@ class QueryTotals:
         self.retried = 0
         """Rows that took more than one send."""
         self._vacuous = 0
-        self._times = Counter[int]()
+        self._times, self._server_times = Counter[int](), Counter[int]()
         self._metrics = MetricsSoFar()
         self._outcomes_by_query, self._shares_by_query = ByCase(), ByCase()
 
@@ -49,7 +50,9 @@ class QueryTotals:
                 self._shares_by_query.add(result["id"], tuple(number for pair in shares for number in pair))
                 self._vacuous += is_vacuous(result)
                 if not failed(result):
-                    self._times[latency_ms(result)] += 1
+                    self._times[measured_ms(result)] += 1
+                    if (claim := server_ms(result)) is not None:
+                        self._server_times[claim] += 1
 
     def counts(self, total: int) -> dict[str, int]:
         """Returns rows by outcome, and the size of the run.
@@ -71,6 +74,7 @@ class QueryTotals:
             "targets": [target.as_document() for target in targets(metrics)],
             "rates": rates(shares, effects),
             "latency_ms": percentiles(self._times),
+            "server_latency_ms": percentiles(self._server_times),
             "latency_n": self._times.total(),
             "vacuous_deflections": self._vacuous,
             "retried": self.retried,

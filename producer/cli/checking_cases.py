@@ -10,27 +10,28 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from producer.cli.error_exit import SCHEMA_VERSION
-from producer.cli.preflight import Endpoint, Forecast, model_warnings
+from producer.cli.preflight import Endpoint, Forecast, assumption, missing_keys, model_warnings
 from producer.load.bench_config import check_models
 from producer.load.case_checks import RUBRIC, models_of, walk
 from producer.load.cases import PlannedRun, plan_run
-from producer.load.unknown_models import refuse_unknown_models
+from producer.load.unknown_models import misspelt_models, refuse_unknown_models
 from producer.text import count, plural
-from shared.contracts.case_run import FREEFORM
-from shared.upstream.prices import cost_of
+from shared.contracts.case_run import FREEFORM, CaseRun
+from shared.upstream.prices import ANSWER_LIMITS, cost_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from producer.cli.session import Session
+    from producer.load.bench_cases import BenchCase
     from producer.load.case_messages import Conversation
     from producer.load.source import Source
     from producer.options import SubmitOptions
 
 CHARS_A_TOKEN: Final = 4
 """Average length of a token, the usual estimate."""
-ANSWER_TOKENS: Final = 250
-"""Assumed length of an answer without a reference."""
+ANSWER_TOKENS: Final = 256
+"""Assumed length of an answer without a reference and without a limit."""
 JUDGE_TOKENS: Final = 90
 """Length of the instructions of a judge or a rubric."""
 VERDICT_TOKENS: Final = 5
@@ -56,6 +57,8 @@ class Estimate(NamedTuple):
     """About, of the judges, if each of them is called each time."""
     check_cost_usd: float | None = 0.0
     """The same, of checks that call a model."""
+    assumed_answer_tokens: int | None = None
+    """Length assumed of answers that nothing bounds; None: of none."""
 
 
 @dataclass(slots=True)
@@ -81,7 +84,8 @@ def print_estimate(session: Session, source: Source, options: SubmitOptions) -> 
         ProctorError: see `producer.load.cases.plan_run`.
     """
     plan = _planned(source, options)
-    for warning in (*plan.warnings, *model_warnings(_endpoints(plan), os.environ)):
+    misspelt = misspelt_models(plan, options.cases)
+    for warning in (*plan.warnings, *model_warnings(_endpoints(plan), os.environ), *misspelt):
         options.on_warning(warning)
     estimate = estimated(plan)
     if session.options.json:
@@ -110,8 +114,10 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast:
         _shape(plan),
         more={"judges": found.judge_calls, "checks": found.check_calls},
         cost_usd=sum(known) if known else None,
+        answer_tokens=found.assumed_answer_tokens,
         unpriced=[whom for whom, (calls, usd) in costs.items() if calls and usd is None],
-        warnings=model_warnings(_endpoints(plan), os.environ),
+        warnings=[*model_warnings(_endpoints(plan), os.environ), *misspelt_models(plan, options.cases)],
+        missing=missing_keys(_under_test(plan), os.environ),
         plan=plan,
     )
 
@@ -123,13 +129,19 @@ def _planned(source: Source, options: SubmitOptions) -> PlannedRun:
     return plan
 
 
-def _endpoints(plan: PlannedRun) -> Iterator[Endpoint]:
-    """Yields the models that a run calls, with the headers of their requests."""
-    run, cases = plan.run, [case for _, case in plan.cases]
+def _under_test(plan: PlannedRun) -> Iterator[Endpoint]:
+    """Yields the models under test that a run calls, with the headers of their requests."""
+    run = plan.run
     for model, each in {} if run.recorded else run.models.items():
         headers = [call.get("headers", {}) for call in run.calls.get(model, {}).values()]
         for sent in headers or [{}]:
             yield Endpoint(model, each.api_base, each.api_key_env, sent)
+
+
+def _endpoints(plan: PlannedRun) -> Iterator[Endpoint]:
+    """Yields all models that a run calls, with the headers of their requests."""
+    yield from _under_test(plan)
+    run, cases = plan.run, [case for _, case in plan.cases]
     judges = run.judges if any(case.entry.expected is not None for case in cases) else {}
     for model, each in {**judges, **{name: run.check_models[name] for name in check_models(cases)}}.items():
         yield Endpoint(model, each.api_base, each.api_key_env, run.model_headers.get(model, {}))
@@ -139,27 +151,50 @@ def estimated(plan: PlannedRun) -> Estimate:
     """Estimates the calls and the cost of a run."""
     run = plan.run
     models, judges, checks = _Bill(run.prices), _Bill(run.prices), _Bill(run.prices)
-    prompt_tokens = 0
+    prompt_tokens, is_assumed = 0, False
     for by, at, case, conversation in plan.conversations():
         asked_of = plan.models_of(at, case, by)
         prompt = _tokens(conversation.system) + _tokens(_text_of(conversation))
-        answer = _answer_tokens(case.entry.expected, case.entry.reference)
+        known = _known_tokens(case.entry.expected, case.entry.reference)
         prompt_tokens += 0 if run.recorded else prompt * len(asked_of) * run.repeat
-        for model in () if run.recorded else asked_of:
-            models.add(model, prompt, answer, times=run.repeat)
-        times = len(asked_of) * run.repeat
-        for judge in run.judges if case.entry.expected is not None else ():
-            judges.add(judge, JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS, times=times)
-        for check in walk(case.checks):
-            own = msgspec.structs.replace(check, checks=())
-            about = _tokens(json.dumps(check.argument, default=str)) + answer
-            is_graded = check.check == RUBRIC
-            for model in models_of([own]):
-                input_tokens = about + (JUDGE_TOKENS + prompt if is_graded else 0)
-                checks.add(model, input_tokens, GRADE_TOKENS if is_graded else 0, times=times)
+        for model in asked_of:
+            most = _most_tokens(run, model, by.id if by else "")
+            is_assumed = is_assumed or (known is None and most is None and not run.recorded)
+            bounds = [tokens for tokens in (known, most) if tokens is not None]
+            answer = min(bounds, default=ANSWER_TOKENS)
+            if not run.recorded:
+                models.add(model, prompt, answer, times=run.repeat)
+            for judge in run.judges if case.entry.expected is not None else ():
+                judges.add(judge, JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS, times=run.repeat)
+            _add_checks(checks, case, prompt, answer, times=run.repeat)
     return Estimate(
-        models.calls, judges.calls, prompt_tokens, models.usd, checks.calls, judges.usd, checks.usd
+        models.calls,
+        judges.calls,
+        prompt_tokens,
+        models.usd,
+        checks.calls,
+        judges.usd,
+        checks.usd,
+        ANSWER_TOKENS if is_assumed else None,
     )
+
+
+def _add_checks(checks: _Bill, case: BenchCase, prompt: int, answer: int, *, times: int) -> None:
+    """Adds what the checks of a case ask about an answer."""
+    for check in walk(case.checks):
+        own = msgspec.structs.replace(check, checks=())
+        about = _tokens(json.dumps(check.argument, default=str)) + answer
+        is_graded = check.check == RUBRIC
+        for model in models_of([own]):
+            input_tokens = about + (JUDGE_TOKENS + prompt if is_graded else 0)
+            checks.add(model, input_tokens, GRADE_TOKENS if is_graded else 0, times=times)
+
+
+def _most_tokens(run: CaseRun, model: str, prompt: str) -> int | None:
+    """Returns the tokens that an answer may have by the options of its call; None without a limit."""
+    params = run.calls.get(model, {}).get(prompt, {}).get("params", {})
+    given = [params[name] for name in ANSWER_LIMITS if isinstance(params.get(name), int)]
+    return min(given, default=None)
 
 
 def _text_of(sent: Conversation) -> str:
@@ -172,11 +207,11 @@ def _tokens(text: str) -> int:
     return -(-len(text) // CHARS_A_TOKEN)
 
 
-def _answer_tokens(expected: Mapping[str, Any] | None, reference: str | None) -> int:
-    """Estimates the tokens of an answer: as many as the expected one has."""
+def _known_tokens(expected: Mapping[str, Any] | None, reference: str | None) -> int | None:
+    """Estimates the tokens of an answer, as many as the expected one has; None where none is expected."""
     if expected is not None:
         return _tokens(json.dumps(expected))
-    return _tokens(reference) if reference else ANSWER_TOKENS
+    return _tokens(reference) if reference else None
 
 
 def _document(name: str, plan: PlannedRun, estimate: Estimate) -> dict[str, Any]:
@@ -243,11 +278,12 @@ def _cost_in_words(estimate: Estimate) -> str:
     """Words the cost of a run, and what is not in it.
 
     >>> _cost_in_words(Estimate(2, 2, 54, 0.0006, 4, None, 0.0002))
-    'about $0.0006, checks at most $0.0002 more, judge not counted'
+    'at most about $0.0006, checks at most $0.0002 more, judge not counted'
     """
     if estimate.cost_usd is None:
         return "unknown: give prices in model_configs, or --price"
-    parts = [f"about ${estimate.cost_usd:.4f}"] if estimate.calls else []
+    assumed = assumption(estimate.assumed_answer_tokens)
+    parts = [f"at most about ${estimate.cost_usd:.4f}{assumed}"] if estimate.calls else []
     more = (
         ("judge", estimate.judge_calls, estimate.judge_cost_usd),
         ("checks", estimate.check_calls, estimate.check_cost_usd),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from producer import text
+from producer.sample_api import DEFAULT_PORT
 from producer.text import plural
 from shared.errors import UsageError
 from shared.settings import variable_of
@@ -26,6 +27,23 @@ _VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
 """How the value of a query's header names a variable."""
 
 
+SAMPLES: Final = (
+    f"--api-base http://localhost:{DEFAULT_PORT}/v1 after `proctor sample-api`, for sample models"
+)
+
+
+class MissingKeys(NamedTuple):
+    """Variables that calls of models under test need and do not get in this environment."""
+
+    why: str
+    variables: Sequence[str]
+
+    def as_error(self) -> UsageError:
+        """The error for a command that starts its own workers."""
+        lines = "; ".join(f"export {name}=…" for name in self.variables)
+        return UsageError(self.why, hint=f"{lines}, or {SAMPLES}")
+
+
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What a run is going to send."""
@@ -40,10 +58,14 @@ class Forecast:
     """Further calls, at most: by whom."""
     cost_usd: float | None = None
     """About, as far as prices are known; None: of nothing."""
+    answer_tokens: int | None = None
+    """Length that the cost assumes of answers; None where their length is known or bounded."""
     unpriced: Sequence[str] = ()
     """What is not in the cost, because a price is not known."""
     warnings: Sequence[str] = ()
     """What will probably fail."""
+    missing: MissingKeys | None = None
+    """Variables without which no run of workers with this environment can succeed."""
     plan: PlannedRun | None = None
     """What was read of a file of cases for it, so that it is not read again."""
     baselines: Baselines | None = None
@@ -58,7 +80,7 @@ class Forecast:
         parts = [f"{plural(self.calls, self.noun)} ({self.of})"] if self.calls else []
         parts += [f"at most {plural(count, 'call')} by {whom}" for whom, count in self.more.items() if count]
         if self.cost_usd is not None:
-            parts.append(f"about {text.cost(self.cost_usd)}")
+            parts.append(f"at most about {text.cost(self.cost_usd)}{assumption(self.answer_tokens)}")
         if self.unpriced:
             parts.append(f"{' and '.join(self.unpriced)} of unknown price")
         return ", ".join(parts)
@@ -71,6 +93,15 @@ class Endpoint(NamedTuple):
     api_base: str = ""
     api_key_env: str = ""
     headers: Mapping[str, str] = {}
+
+
+def assumption(answer_tokens: int | None) -> str:
+    """Says what an estimated cost assumes of answers that nothing bounds.
+
+    >>> assumption(256), assumption(None)
+    (', assuming 256 tokens an answer', '')
+    """
+    return f", assuming {answer_tokens} tokens an answer" if answer_tokens else ""
 
 
 def announce(session: Session, name: str, forecast: Forecast) -> None:
@@ -119,6 +150,30 @@ def model_warnings(endpoints: Iterable[Endpoint], environment: Mapping[str, str]
         _warning(variable, f"calls of {_some(list(models))}", environment)
         for variable, models in users.items()
     ]
+
+
+def missing_keys(endpoints: Iterable[Endpoint], environment: Mapping[str, str]) -> MissingKeys | None:
+    """Returns the variables of keys that are not set here; None when all of them are.
+
+    Args:
+        endpoints: the models under test.
+        environment: of this process.
+
+    >>> found = missing_keys([Endpoint("openai/gpt-4o"), Endpoint("groq/llama-3")], {"GROQ_API_KEY": "k"})
+    >>> found.why, found.as_error().hint.split(",")[0]
+    ('OPENAI_API_KEY is not set: calls of openai/gpt-4o would fail', 'export OPENAI_API_KEY=…')
+    """
+    users = dict[str, dict[str, None]]()
+    for endpoint in endpoints:
+        for variable in _variables_of(endpoint, environment):
+            if not unsendable(variable, environment):
+                users.setdefault(variable, {})[endpoint.model] = None
+    if not users:
+        return None
+    models = list(dict.fromkeys(model for each in users.values() for model in each))
+    verb = "is" if len(users) == 1 else "are"
+    why = f"{' and '.join(users)} {verb} not set: calls of {_some(models)} would fail"
+    return MissingKeys(why, list(users))
 
 
 def request_warnings(

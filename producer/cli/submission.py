@@ -1,6 +1,7 @@
 """Submits a file for `run` and `submit`, with its progress shown."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -106,15 +107,18 @@ class Submission:
         output.note(f"--last-failed: {count(len(earlier.failed))} of the {total} of {run}")
         return limit.get()(options, earlier.failed)
 
-    def announce(self, gates: "Sequence[Gate]" = ()) -> None:
+    def announce(
+        self, gates: "Sequence[Gate]" = (), *, starts_workers: Callable[[], bool] = lambda: False
+    ) -> None:
         """Prints what is going to be sent and what will probably fail; asks where that is much.
 
         Args:
             gates: conditions that fail the run.
+            starts_workers: whether this command starts the workers, which then lack what it lacks.
 
         Raises:
             InputError: the file breaks its contract.
-            UsageError: the answer was no, or a gate names what the run does not have.
+            UsageError: the answer was no, a key is missing, or a gate names what the run does not have.
         """
         forecast = kinds.of(self.kind()).forecast
         found = forecast.get()(self.source, self.options()) if forecast else None
@@ -123,6 +127,8 @@ class Submission:
                 from producer.aggregate.gates import check_gate_names  # noqa: PLC0415 - start-up: only gates need it
 
                 check_gate_names(gates, found.plan.names)
+            if found.missing is not None and starts_workers():
+                raise found.missing.as_error()
             self._options = replace(self.options(), plan=found.plan, baselines=found.baselines)
             announce(self._session, self.source.name, found)
 

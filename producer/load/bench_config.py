@@ -45,6 +45,9 @@ SPELLINGS: Final[Mapping[tuple[str | int, ...], str]] = {("schema",): "schema_pa
 """Keys that errors name otherwise than they are written."""
 _STAND_IN: Final[Mapping[str, str]] = {"input": "-"}
 """A case in the place of a broken one, so that the others keep their positions."""
+_OTHERS_KEYS: Final = frozenset({"providers", "targets", "tests", "scenarios", "defaultTest"})
+"""Keys of promptfoo's configurations."""
+_OWN_KEYS: Final = frozenset({"models", "test_cases", "test_cases_file", "system_prompt"})
 _SHAPE: Final = "write name, system_prompt, models and test_cases, each at the start of a line"
 
 
@@ -181,6 +184,11 @@ def _document(file: TextFile) -> dict[str, Any]:
         raise InputError(f"{file.name}:{error.line}: {error.message}", hint=error.hint) from None
     if not isinstance(document, dict):
         raise InputError(f"{file.name}: not a configuration ({shown(document)})", hint=_SHAPE)
+    if _OTHERS_KEYS & document.keys() and not _OWN_KEYS & document.keys():
+        raise InputError(
+            f"{file.name}: this looks like a promptfoo configuration",
+            hint="docs/coming-from.md says what its keys are called in a bench",
+        )
     return document
 
 

@@ -110,7 +110,9 @@ def _of_file(file: TextFile, place: Place) -> tuple[str | None, list[dict[str, A
     except YamlError as error:
         raise Place(f"{file.name}:{error.line}").error(error.message, error.hint) from None
     if not isinstance(parsed, list):
-        raise Place(file.name, file.text).error(f"not a list of messages ({shown(parsed)})", _SHAPE)
+        is_bench = isinstance(parsed, dict) and "test_cases" in parsed
+        what = "a bench" if is_bench else shown(parsed)
+        raise Place(file.name, file.text).error(f"not a list of messages ({what})", _SHAPE)
 
     def line(path: Path) -> str:
         return f"{file.name}:{line_of(file.text, path[1:])}"

@@ -247,13 +247,22 @@ def _measured(detail: "ErrorDetails", path: str) -> Problem | None:
         case "string_too_short" | "too_short":
             return Problem(path, f"is empty ({_shown_value(value)})", "give it a value")
         case "less_than_equal":
-            return Problem(path, f"{_shown_value(value)} is too much", f"at most {limits['le']:g}")
+            return Problem(path, f"{_shown_value(value)} is too much", f"at most {_number(limits['le'])}")
         case "greater_than_equal":
-            return Problem(path, f"{_shown_value(value)} is too little", f"at least {limits['ge']:g}")
+            return Problem(path, f"{_shown_value(value)} is too little", f"at least {_number(limits['ge'])}")
         case "string_pattern_mismatch":
             return _time_problem(path, str(value))
         case _:
             return None
+
+
+def _number(limit: float) -> str:
+    """Writes a limit as people do.
+
+    >>> _number(1e7), _number(0.5)
+    ('10,000,000', '0.5')
+    """
+    return f"{limit:,.0f}" if limit == int(limit) else f"{limit:g}"
 
 
 def _time_problem(path: str, value: str) -> Problem:

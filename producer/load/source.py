@@ -22,6 +22,8 @@ STDIN: Final = "-"
 FILE_KEY: Final = "file"
 """Key in a run's snapshot of what identifies its file."""
 KEY_CHARS: Final = 16
+_NEAR: Final = 0.8
+"""How similar the name of a file is that is suggested; two short names with one suffix are 0.6."""
 
 
 class Source:
@@ -120,7 +122,7 @@ def _nearest_file(path: Path) -> str:
         names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
     except (OSError, ValueError):
         return f"there is no folder {path.parent} either" if not path.parent.exists() else "check the name"
-    close = get_close_matches(path.name, names, n=1)
+    close = get_close_matches(path.name, names, n=1, cutoff=_NEAR)
     return (
         f"did you mean {path.parent / close[0]}?"
         if close

@@ -8,7 +8,7 @@ from producer.load.case_checks import MODEL, PANEL
 from producer.load.places import Place
 from producer.load.problems import Problems, path_text, shown
 from shared.errors import InputError, UsageError
-from shared.upstream.model_names import has_provider, suggested_names
+from shared.upstream.model_names import has_provider, nearest_listed, suggested_names
 
 if TYPE_CHECKING:
     from producer.load.cases import PlannedRun
@@ -82,6 +82,22 @@ def refuse_unknown_models(plan: "PlannedRun", choice: "CaseChoice") -> None:
             remedy = f"{BY_OPTION} or {BY_FILE}" if asked is under_test else BY_FILE
             problems.add(_error(model, _where(plan, choice, model), remedy))
     problems.raise_found()
+
+
+def misspelt_models(plan: "PlannedRun", choice: "CaseChoice") -> Iterator[str]:
+    """Warns of models of known providers that no table lists, and that are called almost as a listed one.
+
+    Args:
+        plan: the run.
+        choice: what the command line says.
+    """
+    run = plan.run
+    asked = {**({} if run.recorded else run.models), **run.judges, **run.check_models}
+    for model, endpoint in asked.items():
+        near = "" if endpoint.api_base else nearest_listed(model)
+        if near:
+            where = _where(plan, choice, model)
+            yield f"{where}: {shown(model)} is in no list of models; did you mean {near!r}?"
 
 
 def _where(plan: "PlannedRun", choice: "CaseChoice", model: str) -> str:

@@ -6,18 +6,17 @@ from typing import Any, Final
 import yaml
 from yaml.reader import ReaderError
 
+from producer.load.yaml_mistakes import QUOTE, explained
 from shared.errors import InputError
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_HINT: Final = "quote what holds ': ', '#' or a special sign at its start; indent with spaces"
-
 Path = tuple[str | int, ...]
 
 
 class YamlError(InputError):
     """The text is no YAML, or YAML of a kind that is not taken; `line` is the place."""
 
-    def __init__(self, line: int, what: str, *, hint: str = _HINT) -> None:
+    def __init__(self, line: int, what: str, *, hint: str = QUOTE) -> None:
         super().__init__(what, hint=hint)
         self.line = line
 
@@ -27,9 +26,8 @@ def events(text: str) -> Iterator[Any]:
     try:
         yield from yaml.parse(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        what = str(error.problem or error.context or "broken")
-        raise YamlError(mark.line + 1 if mark else 1, f"not valid YAML: {what}") from None
+        line, what, hint = explained(text, error)
+        raise YamlError(line, f"not valid YAML: {what}", hint=hint) from None
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         what = f"a character that YAML does not allow ({error.character:#06x})"

@@ -1,6 +1,7 @@
 """Runs the sample API: inside an event loop, in a thread, or as a program of its own until a signal comes."""
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -87,7 +88,7 @@ async def running(
             await site.start()
         except OSError as error:
             raise InfrastructureError(
-                f"sample API: cannot listen on {host}:{port}: {error.strerror}",
+                f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0).lower()}",
                 hint="choose another port: --port 3001",
             ) from None
         taken = runner.addresses[0][1]

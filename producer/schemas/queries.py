@@ -81,6 +81,9 @@ class QueriesSummary(RunFigures):
     targets: tuple[Target, ...]
     rates: QueryRates
     latency_ms: Percentiles
+    """As the client measured it, of answers."""
+    server_latency_ms: Percentiles
+    """As the server reports it, where it does."""
     latency_n: Count
     vacuous_deflections: Count
     api_url: str

@@ -244,6 +244,7 @@ class Estimate(Part):
     judge_cost_usd: float | None
     """Of the judges, if each is called each time."""
     check_cost_usd: float | None
+    assumed_answer_tokens: int | None
     """Of checks that call a model."""
 
 

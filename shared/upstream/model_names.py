@@ -5,6 +5,7 @@ gpt-4o           litellm finds the provider of names that are in its table
 nosuch           nobody can be called: it needs a provider, or an `api_base`
 """
 
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Final
@@ -40,6 +41,12 @@ NEED_PREFIX: Final = frozenset({"deepseek", "gemini", "together_ai", "volcengine
 TUNED: Final = "ft:"
 TUNED_FOUND: Final = ("ft:gpt-3.5-turbo", "ft:gpt-4", "ft:babbage-002", "ft:davinci-002")
 """Beginnings of fine-tuned models that litellm finds by the name alone."""
+OWN_NAMES: Final = frozenset({"azure", "ollama", "ollama_chat", "hosted_vllm", "lm_studio", "llamafile"})
+"""Providers whose models are called as people call them."""
+_VERSION: Final = re.compile(r"[\d.:@-]+", re.ASCII)
+"""What the names of versions of a model differ in."""
+NEAR: Final = 0.9
+"""How similar a listed name is to one that is probably misspelt."""
 LIKENESS: Final = 0.75
 """How similar a suggestion is, from 0 to 1."""
 MOST_SUGGESTED: Final = 2
@@ -69,6 +76,27 @@ def suggested_names(model: str) -> list[str]:
     'mistral/mistral-large-latest'
     """
     return list(dict.fromkeys(_suggestions(model.lower())))[:MOST_SUGGESTED]
+
+
+def nearest_listed(model: str) -> str:
+    """Returns the listed model that a model of a known provider is probably meant to be; empty without one.
+
+    Names that differ in digits alone are other versions, and newer ones are not listed.
+
+    >>> [nearest_listed(f"openai/{name}") for name in ("gpt-4o-minni", "gpt-4o", "gpt-9o")]
+    ['openai/gpt-4o-mini', '', '']
+    """
+    provider, slash, name = model.partition("/")
+    if not slash or provider in OWN_NAMES or listed_provider(model) or listed_provider(name) == provider:
+        return ""
+    listed = [
+        each.removeprefix(f"{provider}/") for each in listed_models() if listed_provider(each) == provider
+    ]
+    if name in listed:
+        return ""
+    close = get_close_matches(name, listed, n=1, cutoff=NEAR)
+    is_version = bool(close) and _VERSION.sub("", close[0]) == _VERSION.sub("", name)
+    return f"{provider}/{close[0]}" if close and not is_version else ""
 
 
 def _suggestions(model: str) -> Iterator[str]:

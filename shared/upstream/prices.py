@@ -15,6 +15,8 @@ import msgspec
 
 TABLE: Final = "model_prices_and_context_window_backup.json"
 MILLION: Final = 1_000_000
+ANSWER_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""Parameters of requests that bound an answer."""
 logger = logging.getLogger(__name__)
 
 

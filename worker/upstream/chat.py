@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from shared.upstream.prices import ANSWER_LIMITS
+
 if TYPE_CHECKING:
     from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 
@@ -27,8 +29,6 @@ MESSAGE_TOKENS: Final = 8
 """What a message costs beside its text."""
 ANSWER_TOKENS: Final = 1_024
 """Assumed of an answer when the request sets no limit to it."""
-ANSWER_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Parameters that bound an answer."""
 IMAGE_TOKENS: Final = 1_024
 """What an image costs, about: its bytes say nothing of that."""
 

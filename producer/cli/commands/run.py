@@ -30,6 +30,7 @@ from producer.cli.report_files import check_formats, plan_files
 from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 from shared.kinds import QUERIES
+from shared.ledger.bounds import LAYOUT
 
 if TYPE_CHECKING:
     from producer.options import SubmitOptions
@@ -126,7 +127,10 @@ def command(
     check_gates(parsed_gates, kind)
     if workers.processes is None and kind == QUERIES:
         work_options = replace(work_options, processes=_most_processes(session, settings))
-    submission.announce(parsed_gates)
+    is_detached = options.detach or workers.processes == 0
+    submission.announce(
+        parsed_gates, starts_workers=lambda: not is_detached and not session.count_workers(kind, LAYOUT)
+    )
     if options.detach:
         return work.detach(session, submission, work_options)
     if options.rank:

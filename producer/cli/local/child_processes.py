@@ -130,7 +130,8 @@ def check_port(address: str, port: int, *, option: str = "--port") -> None:
         with socket.create_server((address, port)):
             pass
     except OSError as error:
-        reason = error.strerror or str(error)
+        number = error.errno or 0  # of resolving a name it is below 0
+        reason = os.strerror(number).lower() if number > 0 else error.strerror or str(error)
         raise UsageError(
             f"cannot listen on {address}:{port}: {reason}", hint=f"choose another {option}"
         ) from None

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from producer.aggregate.queries import latency_ms
+from producer.aggregate.queries import measured_ms, server_ms
 from producer.report.queries.check_reasons import FAILED, NOT_APPLICABLE, found_by_checks
 from producer.report.queries.html_query import wanted_of
 from producer.report.queries.opened_rows import OpenedQuery, opened
@@ -73,8 +73,9 @@ def _answered(response: Mapping[str, Any]) -> Iterator[Spoken]:
 
 def _figures(query: OpenedQuery) -> Iterator[str]:
     """Yields latency and attempts."""
-    latency = None if query.result is None else latency_ms(query.result)
-    if latency is not None:
-        yield f"{latency:,} ms"
+    if query.result is not None:
+        yield f"{measured_ms(query.result):,} ms"
+        if (server := server_ms(query.result)) is not None:
+            yield f"server {server:,} ms"
     if query.row.attempts > 1:
         yield plural(query.row.attempts, "attempt")

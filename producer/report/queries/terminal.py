@@ -41,8 +41,8 @@ def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
     lines += [*metrics, ""] if metrics else []
     lines += [" · ".join(f"{word} {number:,}" for word, number in _remarks(summary, counts))]
     if summary["latency_ms"]:
-        times = (f"{name} {time:,} ms" for name, time in summary["latency_ms"].items())
-        lines.append(f"latency: {', '.join(times)}")
+        server = _times(summary["server_latency_ms"])
+        lines.append(f"latency: {_times(summary['latency_ms'])}" + (f" (server: {server})" if server else ""))
     if summary["errors"]:
         by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
         lines.append("errors by code: " + ", ".join(by_code))
@@ -79,6 +79,15 @@ def _headline(document: Mapping[str, Any]) -> str:
         done = counts["passed"] + counts["failed"] + counts["error"]
         return f"{text}, {done:,} done ({share(done, counts['total'])})"
     return f"{text} in {duration(summary['duration_s'])}"
+
+
+def _times(percentiles: Mapping[str, int]) -> str:
+    """Writes percentiles.
+
+    >>> _times({"p50": 7, "p95": 1200})
+    'p50 7 ms, p95 1,200 ms'
+    """
+    return ", ".join(f"{name} {time:,} ms" for name, time in percentiles.items())
 
 
 def _target(target: Target, paint: Paint) -> str:

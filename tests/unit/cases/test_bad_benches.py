@@ -292,3 +292,12 @@ def test_no_message_repeats_a_secret(tmp_path: Path, written: str, words: str) -
     assert words in text
     assert "geheim" not in text
     assert ":6: " in text
+
+
+def test_a_configuration_of_promptfoo_is_recognised(tmp_path: Path) -> None:
+    """One line says what it is and where its keys are translated, in place of a list of ours."""
+    text = "description: x\nprompts: [a]\nproviders: [openai:gpt-4o]\ntests: [{vars: {a: 1}}]\n"
+    found = refusal(write(tmp_path, text))
+    what, _, hint = found.partition(" | ")
+    assert what.endswith(": this looks like a promptfoo configuration")
+    assert hint == "docs/coming-from.md says what its keys are called in a bench"

@@ -43,7 +43,7 @@ def test_a_dry_run_counts_and_estimates(bench: Path, capsys: pytest.CaptureFixtu
         "models    m",
         "judge     judge, at most 2 calls",
         "calls     2, about 54 tokens of prompts",
-        "cost      about $0.0006, judge not counted",
+        "cost      at most about $0.0006, judge not counted",
     ]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from producer.cli.main import run
 from producer.cli.preflight import Forecast
+from producer.cli.session import Session
 from tests.support.benches import HEAD, write
 
 BROKEN = """name: bench
@@ -101,7 +102,7 @@ def test_a_dry_run_prices_judges_and_checks(tmp_path: Path, capsys: pytest.Captu
         "checks: [{similar: Ho, model: e, at_least: 0.5}, {rubric: kind, model: r, at_least: 1}]}]\n",
     )
     out = result_of(capsys, "run", bench, "--dry-run")[1]
-    assert out.splitlines()[-1].startswith("cost      about $0.00"), out
+    assert out.splitlines()[-1].startswith("cost      at most about $0.00"), out
     assert "judge at most $0.1" in out
     assert "checks not counted" in out
     estimate = json.loads(result_of(capsys, "run", bench, "--dry-run", "--json")[1])["estimate"]
@@ -134,6 +135,53 @@ def test_variables_that_calls_will_lack_are_warned_of(
     assert "OPENAI_API_KEY" not in err
     assert "MY_SECRET" not in err
     assert "kept" not in err
+
+
+def test_a_missing_key_ends_a_command_that_starts_workers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 2 before anything is sent, with the line to type and the way to sample models."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr(Session, "count_workers", lambda *_: 0)
+    bench = write(tmp_path, HEAD.replace("[m]", "[openai/gpt-4o]") + "test_cases: [{input: Hi}]\n")
+    code, out, err = result_of(capsys, "run", bench)
+    assert (code, out) == (2, "")
+    error, hint = err.splitlines()
+    assert error == "error: OPENAI_API_KEY is not set: calls of openai/gpt-4o would fail"
+    sample = "--api-base http://localhost:3000/v1 after `proctor sample-api`, for sample models"
+    assert hint == f"hint: export OPENAI_API_KEY=…, or {sample}"
+
+
+def test_a_name_near_that_of_a_model_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its place and the listed name; newer versions, own servers and listed models are not."""
+    monkeypatch.setenv("OPENAI_API_KEY", "kept-for-me")
+    models = "[openai/gpt-4o-minni, openai/gpt-4o, openai/gpt-99, ollama/llama33]"
+    bench = write(tmp_path, f"name: n\nsystem_prompt: s\nmodels: {models}\ntest_cases: [{{input: Hi}}]\n")
+    err = result_of(capsys, "validate", bench)[2]
+    where = f"{bench}:3: models[0]: "
+    assert err == (
+        f"warning: {where}'openai/gpt-4o-minni' is in no list of models; did you mean 'openai/gpt-4o-mini'?\n"
+    )
+
+
+def test_limits_of_answers_bound_the_forecast(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A cost is "at most about"; it assumes `max_tokens` where that is set, and says what it assumes else."""
+    place = (
+        "{api_base: 'http://localhost:1/v1', prices: {prompt_per_million: 0, completion_per_million: 1000}"
+    )
+    text = f"{HEAD}model_configs: {{m: {place}PARAMS}}}}\ntest_cases: [{{input: Hi}}, {{input: Ho}}]\n"
+    costs = [
+        result_of(capsys, "run", write(tmp_path, text.replace("PARAMS", params)), "--dry-run")[
+            1
+        ].splitlines()[-1]
+        for params in ("", ", params: {max_tokens: 10}")
+    ]
+    assert costs == [
+        "cost      at most about $0.5120, assuming 256 tokens an answer",
+        "cost      at most about $0.0200",
+    ]
 
 
 def test_variables_of_requests_are_warned_of(
@@ -170,6 +218,7 @@ def test_a_forecast_in_words() -> None:
     """Calls with what they are made of, what comes on top, and the cost as far as it is known."""
     forecast = Forecast(8, "4 cases", more={"judges": 2, "checks": 0}, cost_usd=0.02, unpriced=["checks"])
     assert (
-        str(forecast) == "8 calls (4 cases), at most 2 calls by judges, about $0.02, checks of unknown price"
+        str(forecast)
+        == "8 calls (4 cases), at most 2 calls by judges, at most about $0.02, checks of unknown price"
     )
     assert forecast.total == 10
