@@ -104,8 +104,10 @@ def test_a_large_run_asks_first(env: dict[str, str], tmp_path: Path) -> None:
         pane.press("n")
         pane.press("Enter")
         lines = pane.wait_for(f"{END} 0")
-    asked_for = "3 calls (1 case × 1 model × 3 repeats), about $0.0008. Send them?"  # noqa: RUF001 - a product
-    assert any(asked_for in line for line in question)
+    asked_for = (
+        "3 calls (1 case × 1 model × 3 repeats), at most about $0.0008, assuming 256 tokens an answer. "  # noqa: RUF001 - a product
+    )
+    assert asked_for + "Send them?" in "".join(question)
     assert "error: nothing was sent" in lines
     assert any("PROCTOR_CONFIRM_CALLS is the bound, now 3" in line for line in lines)
     assert any(line.startswith("no runs here yet") for line in lines)

@@ -41,7 +41,8 @@ def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
     lines += [*metrics, ""] if metrics else []
     lines += [" · ".join(f"{word} {number:,}" for word, number in _remarks(summary, counts))]
     if summary["latency_ms"]:
-        server = _times(summary["server_latency_ms"])
+        claimed = summary["server_latency_ms"]
+        server = _times({name: claimed[name] for name in ("p50", "p95") if name in claimed})
         lines.append(f"latency: {_times(summary['latency_ms'])}" + (f" (server: {server})" if server else ""))
     if summary["errors"]:
         by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
