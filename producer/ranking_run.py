@@ -5,9 +5,9 @@ price as all calls have. A ranking is a run of its own: the first one stays as i
 """
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator
-from itertools import permutations
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -18,9 +18,13 @@ from producer.report.cases.opened_rows import OpenedCase, opened
 from shared.contracts.case_run import CasePayload, CaseRun, Endpoint
 from shared.errors import UsageError
 from shared.runs import RunInfo, RunStore
-from worker.validation.pairwise import CHOICES, SYSTEM, comparison_prompt, read_choice
+from worker.validation.pairwise import CHOICES, SYSTEM, WINNER, comparison_prompt, read_choice
 
 By = Literal["model", "prompt"]
+Key = tuple[int, str, int]
+"""What answers are about: case, prompt or model, and repetition."""
+Questions = Mapping[Key, tuple[str, Any]]
+Answers = Mapping[Key, Mapping[str, str]]
 
 METADATA: Final = "proctor.ranking"
 """Where an item of a ranking says what it compares."""
@@ -74,20 +78,27 @@ def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: Comparis
         by: the judge and the criterion.
 
     Raises:
-        UsageError: fewer than two models, or prompts, have answers to the same case.
+        UsageError: no two models, or prompts, have different answers to the same case.
         RedisUnreachableError: Redis stays away.
     """
     run = CaseRun.from_snapshot(info.snapshot)
+    questions, answers = _answers(store, info, by)
+    equal = Counter(
+        (one, other)
+        for given in answers.values()
+        for one, other in combinations(sorted(given), FEWEST)
+        if given[one] == given[other]
+    )
     written = 0
     with (folder / "comparisons.jsonl").open("w", encoding="utf-8") as out:
-        for case in _comparisons(store, info, by):
+        for case in _comparisons(questions, answers, by):
+            if not written:
+                case["metadata"][METADATA]["equal"] = [[*pair, count] for pair, count in equal.items()]
             out.write(json.dumps(case, ensure_ascii=False) + "\n")
             written += 1
     if not written:
-        raise UsageError(
-            f"{info.run} has no case that two {by.by}s have answered",
-            hint="`proctor results` shows its answers",
-        )
+        what = "answers that differ" if equal else f"case that two {by.by}s have answered"
+        raise UsageError(f"{info.run} has no {what}", hint="`proctor results` shows its answers")
     path = folder / "ranking.yaml"
     path.write_text(json.dumps(_bench(run, by), ensure_ascii=False), encoding="utf-8")
     return path
@@ -104,7 +115,7 @@ def ranking_of(store: RunStore, run: str) -> tuple[By, Ranking]:
         RedisUnreachableError: Redis stays away.
     """
     by: By = "model"
-    names, verdicts = dict[str, None](), list[Verdict]()
+    names, verdicts, equal = dict[str, None](), list[Verdict](), Counter[tuple[str, str]]()
     for rows in store.item_pages(run, with_payload=True):
         for case in opened(rows):
             pair = case.item.metadata.get(METADATA)
@@ -115,11 +126,14 @@ def ranking_of(store: RunStore, run: str) -> tuple[By, Ranking]:
             reply = (case.result or {}).get("raw_output")
             winner = None if reply is None else read_choice(reply).winner
             names |= dict.fromkeys((pair["first"], pair["second"]))
+            for one, other, count in pair.get("equal", ()):
+                names |= dict.fromkeys((one, other))
+                equal[one, other] = count
             by = pair.get("by", by)
             verdicts.append(Verdict(pair["question"], pair["first"], pair["second"], winner))
     if len(names) < FEWEST:
         raise UsageError(f"{run} has compared nothing", hint="`proctor results` shows why")
-    return by, rank(sorted(names), verdicts)
+    return by, rank(sorted(names), verdicts, equal)
 
 
 def is_ranking(store: RunStore, info: RunInfo) -> bool:
@@ -129,8 +143,8 @@ def is_ranking(store: RunStore, info: RunInfo) -> bool:
     return False
 
 
-def _comparisons(store: RunStore, info: RunInfo, by: Comparison) -> Iterator[dict[str, Any]]:
-    """Makes a case of each pair in each order; of the run only questions and answers are kept in memory."""
+def _answers(store: RunStore, info: RunInfo, by: Comparison) -> tuple[Questions, Answers]:
+    """Reads the questions of a run, and the answers to each; the rest is not kept in memory."""
     questions, answers = dict[tuple[int, str, int], tuple[str, Any]](), defaultdict[Any, dict[str, str]](dict)
     for rows in store.item_pages(info.run, with_payload=True):
         for case in opened(rows):
@@ -144,9 +158,16 @@ def _comparisons(store: RunStore, info: RunInfo, by: Comparison) -> Iterator[dic
                 if prompt != first and item.vars:  # each prompt has its own words for the same variables
                     questions[key] = question, item.vars
                 answers[key][name] = answer
+    return questions, answers
+
+
+def _comparisons(questions: Questions, answers: Answers, by: Comparison) -> Iterator[dict[str, Any]]:
+    """Makes a case of each pair in each order; equal answers tie without being compared."""
     for key in sorted(questions):
         question, prompt = questions[key]
         for first, second in permutations(answers[key], FEWEST):
+            if answers[key][first] == answers[key][second]:
+                continue
             judged = comparison_prompt(by.criterion, prompt, answers[key][first], answers[key][second])
             compared = {"question": question, "first": first, "second": second, "by": by.by}
             yield {"input": judged, "metadata": {METADATA: compared}}
@@ -179,14 +200,15 @@ def _bench(run: CaseRun, by: Comparison) -> dict[str, Any]:
         own["headers"] = dict(run.model_headers[by.model])
     if by.model in run.prices:
         own["prices"] = dict(run.prices[by.model])
-    winner = {"type": "object", "required": ["winner"], "properties": {"winner": {"enum": [*CHOICES]}}}
+    winner = {"type": "object", "required": ["winner"], "properties": {"winner": {"pattern": WINNER}}}
+    words = {"one_of": [*CHOICES, "Answer A", "Answer B"], "ignore_case": True}
     return {
         "name": f"{run.name}: ranking",
         "system_prompt": SYSTEM,
         "models": [by.model],
         "model_configs": {by.model: own} if own else {},
         "params": {"temperature": 0, **run.judge_params},
-        "default_checks": [{"json_schema": winner, "name": "verdict"}],
+        "default_checks": [{"any": [{"json_schema": winner}, words], "name": "verdict"}],
         "test_cases_file": "comparisons.jsonl",
         "config": {
             "judge_model": None,

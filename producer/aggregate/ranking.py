@@ -6,10 +6,12 @@ prefers a position prefers no model. How often the first answer was preferred is
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from producer.aggregate.bradley_terry import fit
 from producer.aggregate.statistics import Rate, wilson
+
+NO_PAIRS: Final[Mapping[tuple[str, str], int]] = {}
 
 
 class Verdict(NamedTuple):
@@ -49,6 +51,8 @@ class Ranking(NamedTuple):
     """The strongest first."""
     pairs: int
     """Pairs that were judged in both orders."""
+    equal: int
+    """Pairs of equal answers, which tie without being judged."""
     unclear: int
     """Verdicts that are missing or unreadable; their pairs do not count."""
     prefers_first: Rate
@@ -62,6 +66,7 @@ class Ranking(NamedTuple):
         """Returns it as `--json` prints it."""
         return {
             "pairs": self.pairs,
+            "equal": self.equal,
             "unclear": self.unclear,
             "smoothed": self.is_smoothed,
             "position": {
@@ -84,12 +89,15 @@ class Ranking(NamedTuple):
         }
 
 
-def rank(names: Sequence[str], verdicts: Iterable[Verdict]) -> Ranking:
-    """Ranks competitors.
+def rank(
+    names: Sequence[str], verdicts: Iterable[Verdict], equal: Mapping[tuple[str, str], int] = NO_PAIRS
+) -> Ranking:
+    """Ranks competitors; without a pair that was judged in both orders the table is empty.
 
     Args:
         names: all of them; at least two.
         verdicts: each pair in both orders.
+        equal: how many answers of two competitors are equal, and were not judged.
 
     >>> both = [Verdict("q1", "a", "b", "A"), Verdict("q1", "b", "a", "B")]
     >>> found = rank(["b", "a"], both)
@@ -123,15 +131,23 @@ def rank(names: Sequence[str], verdicts: Iterable[Verdict]) -> Ranking:
             ties[other] += 1
             scores[one, other] += 1
             scores[other, one] += 1
+    for (one, other), count in equal.items():
+        ties[one] += count
+        ties[other] += count
+        scores[one, other] += count
+        scores[other, one] += count
     strengths = fit(names, {pair: score / 2 for pair, score in scores.items()})
     decided = [verdict.winner for both in complete for verdict in both if verdict.winner != "tie"]
     same = sum(len({_preferred(verdict) for verdict in both}) == 1 for both in complete)
     table = [
-        Ranked(name, wins[name], losses[name], ties[name], strengths.beats_average(name)) for name in names
+        Ranked(name, wins[name], losses[name], ties[name], strengths.beats_average(name))
+        for name in names
+        if complete
     ]
     return Ranking(
         sorted(table, key=lambda each: -each.strength[0]),
         len(complete),
+        sum(equal.values()),
         unclear,
         wilson(decided.count("A"), len(decided)),
         wilson(same, len(complete)),

@@ -32,7 +32,7 @@ def rank(
     *,
     model: str | None = None,
     criterion: str | None = None,
-    by: By = "model",
+    by: By | None = None,
 ) -> int:
     """Submits the comparisons of a run's answers, works them to their end, and prints the ranking.
 
@@ -42,7 +42,7 @@ def rank(
         options: how to work.
         model: the judge; None: the bench's.
         criterion: what is better; None: the bench's.
-        by: what is ranked.
+        by: what is ranked; None: models.
 
     Raises:
         UnknownRunError: there is no such run.
@@ -57,8 +57,14 @@ def rank(
             hint=f"`proctor watch {run}`, then `proctor rank {run}`",
         )
     if info.kind == CASES and is_ranking(session.store, info):
+        given = [
+            name for name, value in (("--model", model), ("--criterion", criterion), ("--by", by)) if value
+        ]
+        if given:
+            hint = f"`proctor rank RUN {given[0]} …` with the run that it ranks; `proctor runs list` has it"
+            raise UsageError(f"{run} is a ranking, to which {given[0]} does not apply", hint=hint)
         return _print(session, run, run, EXIT_DONE)
-    comparison = comparison_of(info, model, criterion, by)
+    comparison = comparison_of(info, model, criterion, by or "model")
     earlier = set(session.seen)
     with TemporaryDirectory(prefix="proctor-rank-") as folder:
         bench = write_comparisons(session.store, info, Path(folder), comparison)
@@ -98,15 +104,21 @@ def run_and_rank(session: Session, submission: Submission, options: WorkOptions,
 
 
 def _print(session: Session, run: str, ranking: str, code: int) -> int:
-    """Prints a ranking; a verdict that cannot be read is no failure of the run that is ranked."""
+    """Prints a ranking; some verdicts may be missing, but without any there is nothing to print."""
     by, found = ranking_of(session.store, ranking)
     end = EXIT_DONE if code == EXIT_NOT_GOOD else code
+    if not found.table:
+        end = end or EXIT_NOT_GOOD
     if session.options.json:
         common = {"schema_version": SCHEMA_VERSION, "exit": end, "run_id": ranking, "ranks": run}
         session.output.data(json.dumps(common | found.as_document(), ensure_ascii=False))
-    else:
+    elif found.table:
         _print_table(session, ranking, found, by)
-    if end != EXIT_DONE:
+    if found.unclear and not session.options.json:
+        what = f"{plural(found.unclear, 'verdict')} missing or unreadable"
+        outcome = "their pairs do not count" if found.table else "no pair has a verdict in both orders"
+        session.output.message(f"{what}; {outcome} (`proctor results {ranking}` shows the replies)")
+    if end not in {EXIT_DONE, EXIT_NOT_GOOD}:
         session.output.note(f"`proctor resume {ranking}`, then `proctor rank {ranking}` completes it")
     return end
 
@@ -114,7 +126,8 @@ def _print(session: Session, run: str, ranking: str, code: int) -> int:
 def _print_table(session: Session, ranking: str, found: Ranking, by: By) -> None:
     """Prints a ranking for people."""
     output = session.output
-    output.data(f"{plural(found.pairs, 'pair')} of answers, each judged in both orders ({ranking})")
+    equal = f"; {found.equal:,} with equal answers, which tie" if found.equal else ""
+    output.data(f"{plural(found.pairs, 'pair')} of answers, each judged in both orders{equal} ({ranking})")
     rows = [
         (
             str(place),
@@ -131,8 +144,6 @@ def _print_table(session: Session, ranking: str, found: Ranking, by: By) -> None
     output.table(columns, rows, right=("#", "wins", "losses", "ties", "preferred to average"), middle=(by,))
     output.data(f"position: the answer shown first was preferred in {_rate(found.prefers_first)}")
     output.data(f"both orders gave the same verdict in {_rate(found.agrees)}; the others count as ties")
-    if found.unclear:
-        output.note(f"{plural(found.unclear, 'verdict')} missing or unreadable; their pairs do not count")
     if found.is_smoothed:
         output.note(f"half a win was added to each side of each pair: a {by} has no win, or no loss")
 

@@ -346,11 +346,14 @@ class RankDocument(Document):
     ranks: str
     """The run whose answers were compared."""
     pairs: Count
+    """Pairs that were judged in both orders."""
+    equal: Count
+    """Pairs of equal answers, which tie without being judged."""
     unclear: Count
     smoothed: bool
     position: JudgePosition
     table: tuple[RankedModel, ...]
-    """The strongest first."""
+    """The strongest first; empty where no pair has a verdict in both orders."""
 
 
 class Change(Part):

@@ -69,9 +69,9 @@ def test_prompts_are_ranked_by_their_answers(cli: Cli, tmp_path: Path) -> None:
     """`--by prompt` compares the answers of one model to a case, under each prompt."""
     prompts = [{"id": "one", "system": "Answer with one word."}, {"id": "two", "system": "Answer."}]
 
-    def script(prompt: str, _nth: int) -> Say:
+    def script(prompt: str, nth: int) -> Say:
         if not prompt.startswith("Criterion"):
-            return echo(prompt, 1)
+            return Say(f"answer {nth}")
         return Say('{"winner": "tie", "reason": "They are the same."}')
 
     with ModelServer(script) as server:
@@ -93,15 +93,16 @@ def test_prompts_are_ranked_by_their_answers(cli: Cli, tmp_path: Path) -> None:
 def test_a_judge_that_refuses_ends_the_ranking(cli: Cli, tmp_path: Path) -> None:
     """The answers stay as they were; the ranking ends as a run does, and no model is preferred."""
 
-    def script(prompt: str, _nth: int) -> Say:
-        return Say(status=401) if prompt.startswith("Criterion") else echo(prompt, 1)
+    def script(prompt: str, nth: int) -> Say:
+        return Say(status=401) if prompt.startswith("Criterion") else Say(f"answer {nth}")
 
     with ModelServer(script) as server:
         run = document(cli("run", bench(tmp_path, server, CAPITALS), *WORKERS))["run_id"]
         before = rows_of(cli, run)
         done = cli("rank", run, "-m", "alpha", "--criterion", "Is brief.", *TABLE)
     assert done.code == 3, done
-    assert "0 pairs of answers" in done.out
+    assert "no pair has a verdict in both orders" in done.err
+    assert done.out == ""
     assert rows_of(cli, run) == before
 
 
@@ -117,8 +118,8 @@ def test_a_run_in_progress_is_not_ranked(cli: Cli, tmp_path: Path) -> None:
 def test_verdicts_that_nobody_can_read_do_not_count(cli: Cli, tmp_path: Path) -> None:
     """They are counted and named; an option takes the place of what the bench says."""
 
-    def script(prompt: str, _nth: int) -> Say:
-        return Say("both are fine") if prompt.startswith("Criterion") else echo(prompt, 1)
+    def script(prompt: str, nth: int) -> Say:
+        return Say("both are fine") if prompt.startswith("Criterion") else Say(f"answer {nth}")
 
     with ModelServer(script) as server:
         run = document(cli("run", bench(tmp_path, server, CAPITALS), *WORKERS))["run_id"]
@@ -126,9 +127,38 @@ def test_verdicts_that_nobody_can_read_do_not_count(cli: Cli, tmp_path: Path) ->
         assert (refused.code, refused.out) == (2, "")
         assert "pairwise" in refused.err
         found = cli("rank", run, "-m", "alpha", "--criterion", "Is brief.", *WORKERS)
-    assert found.code == 0, found
-    assert (document(found)["pairs"], document(found)["unclear"]) == (0, 4)
-    assert {row["strength"]["value"] for row in document(found)["table"]} == {0.5}
+        ranking = hold("rank", found.out)
+        again = cli("rank", ranking["run_id"], "-q")
+        other = cli("rank", ranking["run_id"], "--criterion", "Is long.")
+    assert (found.code, ranking["exit"]) == (1, 1), found
+    assert (ranking["pairs"], ranking["unclear"], ranking["table"]) == (0, 4, [])
+    assert (again.code, again.out) == (1, "")
+    assert "4 verdicts missing or unreadable; no pair has a verdict in both orders" in again.err
+    assert other.code == 2
+    assert "is a ranking, to which --criterion does not apply" in other.err
+
+
+def test_equal_answers_tie_without_a_call(cli: Cli, tmp_path: Path) -> None:
+    """Only answers that differ are compared; a judge may name its choice in a word."""
+    given = {"fr": ("Paris", "Paris"), "jp": ("Tokyo", "It is Tokyo.")}
+    outputs = tmp_path / "outputs.jsonl"
+    lines = [
+        {"case": case, "model": model, "output": output}
+        for case, texts in given.items()
+        for model, output in zip(("alpha", "beta"), texts, strict=True)
+    ]
+    outputs.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with ModelServer(lambda prompt, _nth: Say("Answer A" if 'A: "Tokyo"' in prompt else "b")) as server:
+        path = bench(tmp_path, server, CAPITALS)
+        run = document(cli("run", path, "--outputs", outputs, *WORKERS))["run_id"]
+        found = hold("rank", cli("rank", run, "-m", "judge", "--criterion", "Is brief.", *WORKERS).out)
+        assert len(server.requests) == 2
+    assert (found["exit"], found["pairs"], found["equal"], found["unclear"]) == (0, 1, 1, 0)
+    assert [(row["name"], row["wins"], row["losses"], row["ties"]) for row in found["table"]] == [
+        ("alpha", 1, 0, 1),
+        ("beta", 0, 1, 1),
+    ]
+    assert rows_of(cli, found["run_id"])[0]["result"]["passed"] is True
 
 
 def test_what_cannot_be_ranked_is_refused(cli: Cli, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ another part of the question.
 """
 
 import json
+import re
+from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from worker.validation.extraction import ExtractionError, extract
@@ -20,6 +22,9 @@ CHOICES: Final = ("A", "B", "tie")
 """What a judge may answer."""
 MAX_ANSWER_CHARS: Final = 100_000
 """Characters of an answer that a judge is sent; more is cut, and the judge sees that it was."""
+WINNER: Final = r"^[\s\"'*`.]*(?:[Aa](?:nswer|NSWER)\s+)?([AaBb]|[Tt]ie|TIE)[\s\"'*`.]*$"
+"""How judges write their choice: also in small letters, as "Answer A", or emphasised."""
+_CHOICE_OF: Final[Mapping[str, Choice]] = {"a": "A", "b": "B", "tie": "tie"}
 _LINE_ENDS: Final = str.maketrans({"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
@@ -56,16 +61,23 @@ def read_choice(reply: str) -> Chosen:
 
     >>> read_choice('```json\n{"winner": "B", "reason": "It is shorter."}\n```')
     Chosen(winner='B', reason='It is shorter.')
-    >>> read_choice('{"winner": "both"}').winner is None, read_choice("A").winner is None
+    >>> read_choice('{"winner": "answer a"}').winner, read_choice("**B**.").winner
+    ('A', 'B')
+    >>> read_choice('{"winner": "both"}').winner is None, read_choice("A is brief.").winner is None
     (True, True)
     """
     try:
         read = extract(reply, lenient=True).value
     except ExtractionError:
-        return Chosen(None, "")
-    winner, reason = read.get("winner"), read.get("reason")
-    found = next((each for each in CHOICES if each == winner), None)
-    return Chosen(found, reason if isinstance(reason, str) else "")  # type: ignore[arg-type]  # one of CHOICES
+        return Chosen(_choice_in(reply), "")
+    reason = read.get("reason")
+    return Chosen(_choice_in(read.get("winner")), reason if isinstance(reason, str) else "")
+
+
+def _choice_in(word: Any) -> Choice | None:
+    """Which answer a word names."""
+    found = re.fullmatch(WINNER, word) if isinstance(word, str) else None
+    return None if found is None else _CHOICE_OF[found[1].lower()]
 
 
 def _cut(answer: str) -> str:

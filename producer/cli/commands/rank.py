@@ -17,9 +17,7 @@ from producer.cli.session import Session, pass_session
 @click.option(
     "--criterion", metavar="TEXT", help="What is better, instead of `pairwise.criterion` of the bench."
 )
-@click.option(
-    "--by", type=click.Choice(["model", "prompt"]), default="model", show_default=True, help="What is ranked."
-)
+@click.option("--by", type=click.Choice(["model", "prompt"]), help="What is ranked.  [default: model]")
 @option_group("workers", WorkerOptions)
 @pass_session
 def command(
@@ -28,7 +26,7 @@ def command(
     run: str,
     model: str | None,
     criterion: str | None,
-    by: Literal["model", "prompt"],
+    by: Literal["model", "prompt"] | None,
     workers: WorkerOptions,
 ) -> int:
     """Rank the models or prompts of RUN by their answers: a judge compares each pair, in both orders.

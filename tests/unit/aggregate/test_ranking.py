@@ -121,6 +121,6 @@ def test_pairs_without_both_orders_do_not_count() -> None:
     verdicts = [*verdicts_of("fair")[:-1], Verdict("q9", "b", "a", None)]
     found = rank(["a", "b"], verdicts)
     assert (found.pairs, found.unclear, found.table[0].wins) == (9, 1, 9)
-    nothing = rank(["a", "b", "c"], [])
-    assert [each.strength[0] for each in nothing.table] == [0.5] * 3
+    nothing = rank(["a", "b", "c"], [Verdict("q1", "a", "b", None)], {("a", "b"): 2})
+    assert (nothing.table, nothing.pairs, nothing.equal, nothing.unclear) == ([], 0, 2, 1)
     assert nothing.as_document()["position"]["first_preferred"]["n"] == 0
