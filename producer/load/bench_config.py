@@ -4,10 +4,11 @@ read, bounded  →  YAML or JSON  →  the contract  →  files it names  →  w
 """
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
+from operator import itemgetter
 from pathlib import Path, PurePath
 from typing import Any, Final, TypeVar
 
@@ -41,6 +42,8 @@ from shared.errors import InputError
 
 T = TypeVar("T")
 
+MOST_PARAMETERS: Final = 2
+"""Functions of checks are called with an output, and with a context if they take one."""
 SPELLINGS: Final[Mapping[tuple[str | int, ...], str]] = {("schema",): "schema_path"}
 """Keys that errors name otherwise than they are written."""
 _STAND_IN: Final[Mapping[str, str]] = {"input": "-"}
@@ -100,7 +103,7 @@ def read_bench(
     validators = _validators(beside, config, validators_file, problems)
     problems.attempt(partial(_check_names, entries, validators))
     schema = problems.attempt(partial(_schema_of, config, beside))
-    functions = sorted(validator_names(validators.source)) if validators else None
+    functions = check_functions(validators.source) if validators else None
     checks = CheckReader(CheckModels.of(config, judges), functions, beside.schema)
     images = Images(beside.binary)
     found = [
@@ -170,6 +173,9 @@ def _resolved(  # noqa: PLR0917 - one call, above
         paid_checks=entry.paid_checks or config.paid_checks,
         images=problems.attempt(partial(images.add, entry.images, place.at("images"))) or (),
     )
+    if entry.at_least is not None and not found and not problems.found:
+        what = "at_least is the mean score of checks, and the case has none"
+        problems.add(place.at("at_least").error(what, "add checks, or remove it"))
     problems.raise_found()
     return resolved
 
@@ -336,22 +342,51 @@ def validator_names(source: str) -> set[str]:
     >>> sorted(validator_names("import re\ndef is_code(text): return True\nis_text = lambda text: True"))
     ['is_code', 'is_text']
     """
-    names = set[str]()
+    return {name for name, _ in _definitions(source)}
+
+
+def check_functions(source: str) -> dict[str, str | None]:
+    r"""Names what a check may call, those that cannot be called with their parameters.
+
+    >>> check_functions("def f(output, *, context): ...\ndef g(output, context=None): ...\nh = len")
+    {'f': 'output, *, context', 'g': None, 'h': None}
+    """
+    found = dict[str, str | None]()
+    for name, parameters in sorted(_definitions(source), key=itemgetter(0)):
+        if parameters is None or _is_callable(parameters):
+            found[name] = None  # of several definitions, one is enough
+        else:
+            found.setdefault(name, ast.unparse(parameters))
+    return found
+
+
+def _is_callable(parameters: ast.arguments) -> bool:
+    """Whether a function can be called with an output, or with an output and a context."""
+    positional = [*parameters.posonlyargs, *parameters.args]
+    required = len(positional) - len(parameters.defaults)
+    takes_any = bool(positional) or parameters.vararg is not None
+    return takes_any and required <= MOST_PARAMETERS and None not in parameters.kw_defaults
+
+
+def _definitions(source: str) -> Iterator[tuple[str, ast.arguments | None]]:
+    """Yields the public names that a file defines, those of plain functions with their parameters."""
     waiting: list[ast.AST] = list(ast.parse(source).body)
     while waiting:
         node = waiting.pop()
+        found: list[tuple[str, ast.arguments | None]] = []
         match node:
-            case ast.FunctionDef(name=name):
-                names.add(name)
-            case ast.Assign(targets=targets):
-                names.update(each.id for each in targets if isinstance(each, ast.Name))
+            case ast.FunctionDef(name=name, args=parameters, decorator_list=decorators):
+                found = [(name, None if decorators else parameters)]
+            case ast.Assign(targets=targets, value=value):
+                parameters = value.args if isinstance(value, ast.Lambda) else None
+                found = [(each.id, parameters) for each in targets if isinstance(each, ast.Name)]
             case ast.AnnAssign(target=ast.Name(id=name)):
-                names.add(name)
+                found = [(name, None)]
             case ast.If() | ast.Try() | ast.With() | ast.ExceptHandler():
                 waiting += ast.iter_child_nodes(node)
             case _:
                 pass
-    return {name for name in names if not name.startswith("_")}
+        yield from (each for each in found if not each[0].startswith("_"))
 
 
 def _schema(file: TextFile) -> Any:

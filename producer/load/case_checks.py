@@ -63,12 +63,13 @@ class CheckReader:
 
     Args:
         models: those of checks that name none.
-        functions: names in the validators file; None: there is none.
+        functions: names in the validators file, with the parameters of those that cannot be called; None:
+            there is none.
         read_schema: reads the file of a schema.
     """
 
     models: CheckModels
-    functions: Sequence[str] | None
+    functions: Mapping[str, str | None] | None
     read_schema: ReadSchema
     _constant: dict[str, Check] = field(default_factory=dict)
     _read_before: dict[int, "_Written"] = field(default_factory=dict)
@@ -178,7 +179,11 @@ class CheckReader:
             raise place.error(what, 'add validators_file: "validators.py"')
         if name not in self.functions:
             what = f"{FUNCTION}: the validators file has no function {shown(name)}"
-            raise place.error(what, nearest(name, list(self.functions)))
+            raise place.error(what, nearest(name, sorted(self.functions)))
+        parameters = self.functions[name]
+        if parameters is not None:
+            what = f"{FUNCTION}: {name}({parameters}) cannot be called with an output and a context"
+            raise place.error(what, f"write def {name}(output, context):")
 
 
 def as_written(check: Check, raw: Any) -> Check:

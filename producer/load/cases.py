@@ -391,7 +391,8 @@ def _outputs(bench: Bench, choice: CaseChoice) -> dict[Key, Recorded] | None:
     if choice.outputs is not None:
         file = read_source(Source(choice.outputs), DATA_BYTES)
         ids, prompts = [case.entry.id for case in bench.cases], [prompt.id for prompt in bench.prompts]
-        return read_recorded(file, ids, prompts)
+        repeats = choice.repeat or bench.config.settings.repeat
+        return read_recorded(file, ids, prompts, repeats=repeats)
     written = outputs_of(bench.cases)
     if not written:
         return None

@@ -62,7 +62,7 @@ class OutputRow(BaseModel):
 
 
 def read_recorded(
-    file: TextFile, ids: Sequence[str | None], prompts: Sequence[str] = ()
+    file: TextFile, ids: Sequence[str | None], prompts: Sequence[str] = (), *, repeats: int = 1
 ) -> dict[Key, Recorded]:
     """Reads recorded outputs.
 
@@ -70,9 +70,10 @@ def read_recorded(
         file: JSON Lines.
         ids: of the cases, in order.
         prompts: ids of the prompts.
+        repeats: how often each case is answered.
 
     Raises:
-        InputError: a line breaks the contract, or names no case.
+        InputError: a line breaks the contract, or names no case or repetition.
     """
     by_id = {name: at for at, name in enumerate(ids) if name is not None}
     found, places, problems = dict[Key, Recorded](), dict[Key, str](), Problems()
@@ -83,6 +84,10 @@ def read_recorded(
             what = f"{line.where}: prompt: no prompt has the id {shown(row.prompt)}"
             raise InputError(what, hint=nearest(row.prompt, list(prompts)))
         repeat = -1 if row.repeat is None else row.repeat
+        if repeat >= repeats:
+            what = f"{line.where}: repeat: there is no repetition {repeat}"
+            hint = f"repetitions go from 0 to {repeats - 1}, since repeat is {repeats}"
+            raise InputError(what, hint=hint)
         key = Key(_position(line.where, row.case, by_id, len(ids)), row.model, repeat, row.prompt)
         if key in places:
             what = f"another output of case {shown(row.case)} and {row.model}, beside {places[key]}"

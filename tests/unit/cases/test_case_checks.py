@@ -62,6 +62,42 @@ def test_functions_of_the_validators_file_are_known(tmp_path: Path) -> None:
     assert travelling(bench(tmp_path, {"python": "is_short"}, validators_file="validators.py"))
 
 
+@pytest.mark.parametrize(
+    "parameters", ["output, *, context", "output, context, more", "", "*, output", "*, output, **more"]
+)
+def test_a_function_that_cannot_be_called_is_refused(tmp_path: Path, parameters: str) -> None:
+    """Else each case would fail by a TypeError, which is blamed on the model."""
+    write(tmp_path, f"def f({parameters}):\n    return True\n", "validators.py")
+    found = refusal(bench(tmp_path, {"not": {"python": "f"}}, validators_file="validators.py"))
+    assert f"python: f({parameters}) cannot be called with an output and a context" in found
+    assert "write def f(output, context):" in found
+    assert "bench.config.yaml:7: test_cases[0].checks[0]: " in found
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "def f(output, context=None, *more, key=1, **others): return True",
+        "def f(*texts): return True",
+        "def f(output, limit=5, other=6): return True",
+        "f = lambda output, context: True",
+        "f = len",
+    ],
+)
+def test_a_function_that_can_be_called_is_taken(tmp_path: Path, definition: str) -> None:
+    write(tmp_path, f"{definition}\n", "validators.py")
+    assert travelling(bench(tmp_path, {"python": "f"}, validators_file="validators.py"))
+
+
+def test_a_threshold_without_a_check_is_refused(tmp_path: Path) -> None:
+    """There is no score that could reach it; with a default check there is one."""
+    case = {"input": "Hi", "at_least": 0.9}
+    path = write(tmp_path, yaml.safe_dump({**MINIMAL, "test_cases": [case]}))
+    assert "at_least is the mean score of checks, and the case has none" in refusal(path)
+    with_default = {**MINIMAL, "test_cases": [case], "default_checks": [{"contains": "a"}]}
+    assert travelling(write(tmp_path, yaml.safe_dump(with_default)))
+
+
 RUBRIC = {"rubric": "Is brief.", "at_least": 0.5}
 SIMILAR = {"similar": "Paris", "at_least": 0.5}
 

@@ -223,6 +223,15 @@ def test_recorded_outputs_need_no_model(full: Path, tmp_path: Path) -> None:
     assert by_item[0, "b", 0] is None
 
 
+def test_an_output_of_a_repetition_that_there_is_not_is_refused(full: Path, tmp_path: Path) -> None:
+    """File and line are named; with enough repetitions it is taken."""
+    rows = outputs(tmp_path, *({"case": 0, "model": "a", "output": "x", "repeat": nth} for nth in (1, 5)))
+    found = refusal(full, outputs=rows)
+    assert "outputs.jsonl:2: repeat: there is no repetition 5 | " in found
+    assert found.endswith("repetitions go from 0 to 1, since repeat is 2")
+    assert plan(full, outputs=rows, repeat=6).run.repeat == 6
+
+
 def test_outputs_of_other_models_stand_for_themselves(full: Path, tmp_path: Path) -> None:
     """Where no configured model has an output, the recorded ones are the run's models."""
     rows = outputs(tmp_path, {"case": 0, "model": "recorded", "output": "x"})
