@@ -53,12 +53,16 @@ def test_a_base_without_v1_is_named(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_one_dead_model_ends_only_its_own_items(cli: Cli, tmp_path: Path) -> None:
-    """Of four models one is served by nobody: its items end as errors, the other 36 pass."""
+    """Of four models one is served by nobody, and so is a judge: what needs them is an error."""
     with ModelServer() as server:
         places = dict.fromkeys(("alpha", "beta", "gamma"), server.api_base)
         places["dead"] = f"http://127.0.0.1:{free_port()}/v1"
-        done = cli("run", written(tmp_path, places, 12), *QUICK, "--json")
+        path = written(tmp_path, places, 12)
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        config["test_cases"][0]["checks"] = [{"rubric": "Is polite.", "model": "dead", "at_least": 0.5}]
+        path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+        done = cli("run", path, *QUICK, "--json")
     found = document(done)
     assert (done.code, found["state"]) == (1, "finished")
-    assert found["counts"] | {"passed": 36, "error": 12, "skipped": 0} == found["counts"]
-    assert found["summary"]["errors"] == {"upstream_connection": 12}
+    assert found["counts"] | {"passed": 33, "error": 15, "skipped": 0} == found["counts"]
+    assert found["summary"]["errors"] == {"upstream_connection": 12, "check_unavailable": 3}
