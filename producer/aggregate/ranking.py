@@ -107,16 +107,9 @@ def rank(
     >>> biased.table[0].ties, biased.prefers_first.value, biased.agrees.value
     (1, 1.0, 0.0)
     """
-    pairs: Mapping[tuple[str, frozenset[str]], dict[str, Verdict]] = defaultdict(dict)
-    unclear = 0
-    for verdict in verdicts:
-        if verdict.winner is None:
-            unclear += 1
-        else:
-            pairs[verdict.question, frozenset((verdict.first, verdict.second))][verdict.first] = verdict
+    complete, unclear = _in_pairs(verdicts)
     wins, losses, ties = Counter[str](), Counter[str](), Counter[str]()
     scores = Counter[tuple[str, str]]()
-    complete = [tuple(both.values()) for both in pairs.values() if len(both) == len(("A", "B"))]
     for both in complete:
         one, other = sorted((both[0].first, both[0].second))
         preferred = {_preferred(verdict) for verdict in both}
@@ -153,6 +146,18 @@ def rank(
         wilson(same, len(complete)),
         strengths.is_smoothed,
     )
+
+
+def _in_pairs(verdicts: Iterable[Verdict]) -> tuple[list[tuple[Verdict, ...]], int]:
+    """The pairs that have a verdict in both orders, and how many verdicts are missing."""
+    pairs: Mapping[tuple[str, frozenset[str]], dict[str, Verdict]] = defaultdict(dict)
+    unclear = 0
+    for verdict in verdicts:
+        if verdict.winner is None:
+            unclear += 1
+        else:
+            pairs[verdict.question, frozenset((verdict.first, verdict.second))][verdict.first] = verdict
+    return [tuple(both.values()) for both in pairs.values() if len(both) == len(("A", "B"))], unclear
 
 
 def _preferred(verdict: Verdict) -> str | None:

@@ -378,8 +378,8 @@ def _definitions(source: str) -> Iterator[tuple[str, ast.arguments | None]]:
             case ast.FunctionDef(name=name, args=parameters, decorator_list=decorators):
                 found = [(name, None if decorators else parameters)]
             case ast.Assign(targets=targets, value=value):
-                parameters = value.args if isinstance(value, ast.Lambda) else None
-                found = [(each.id, parameters) for each in targets if isinstance(each, ast.Name)]
+                of_lambda = value.args if isinstance(value, ast.Lambda) else None
+                found = [(each.id, of_lambda) for each in targets if isinstance(each, ast.Name)]
             case ast.AnnAssign(target=ast.Name(id=name)):
                 found = [(name, None)]
             case ast.If() | ast.Try() | ast.With() | ast.ExceptHandler():

@@ -85,9 +85,8 @@ def read_recorded(
             raise InputError(what, hint=nearest(row.prompt, list(prompts)))
         repeat = -1 if row.repeat is None else row.repeat
         if repeat >= repeats:
-            what = f"{line.where}: repeat: there is no repetition {repeat}"
             hint = f"repetitions go from 0 to {repeats - 1}, since repeat is {repeats}"
-            raise InputError(what, hint=hint)
+            raise InputError(f"{line.where}: repeat: there is no repetition {repeat}", hint=hint)
         key = Key(_position(line.where, row.case, by_id, len(ids)), row.model, repeat, row.prompt)
         if key in places:
             what = f"another output of case {shown(row.case)} and {row.model}, beside {places[key]}"
