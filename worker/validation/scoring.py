@@ -201,8 +201,8 @@ class Evaluation:
             if scores[-1].value == PASSED or scores[-1].error:
                 break  # what could not be run for one node would be stopped at each of the others too
         best = max(scores, key=_rank)
-        named = ((check.json_path, score) for score in scores)
-        if open_score := undecided(named, is_settled=best.value == PASSED):
+        of_nodes = ((check, score) for score in scores)
+        if len(scores) > 1 and (open_score := undecided(of_nodes, is_settled=best.value == PASSED)):
             return open_score
         several = f" (the best of {len(nodes)} nodes)" if len(nodes) > 1 else ""
         return best._replace(reason=f"{check.json_path}{several}: {best.reason}")

@@ -15,11 +15,9 @@ from worker.validation.checks.kind import (
 
 def all_of(check: Check, subject: Subject, inner: Inner) -> Score:
     """Takes the least score; checks that call a model are left out when another has a score of 0."""
-    scores = [
-        (each.rendered, score) for each, score in inner_scores(check, subject, inner, settled_by=FAILED)
-    ]
-    counted = [(label, score) for label, score in scores if score.value is not None]
-    failed = [f"{label}: {score.reason}" for label, score in counted if not score.passed]
+    scores = inner_scores(check, subject, inner, settled_by=FAILED)
+    counted = [(each, score) for each, score in scores if score.value is not None]
+    failed = [f"{each.rendered}: {score.reason}" for each, score in counted if not score.passed]
     reason = f"{len(failed)} of {len(check.checks)} failed: {'; '.join(failed)}" if failed else "all passed"
     worst = Score(min((score.value or 0.0 for _, score in counted), default=1.0), reason, passed=not failed)
     if open_score := undecided(scores, is_settled=not passes(check, worst)):

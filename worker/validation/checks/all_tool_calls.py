@@ -25,7 +25,7 @@ def _in_order(wanted: Sequence[Check], subject: Subject, inner: Inner) -> Score:
         ((at, score) for at, score in enumerate(found, 1) if not (_is_match(score) or score.unavailable)),
         None,
     )
-    named = ((each.rendered, score) for each, score in zip(wanted, found, strict=True))
+    named = ((each, score) for each, score in zip(wanted, found, strict=True))
     if open_score := undecided(named, is_settled=wrong is not None):
         return open_score
     if wrong is None:
@@ -40,7 +40,7 @@ def _in_any_order(wanted: Sequence[Check], subject: Subject, inner: Inner) -> Sc
     calls, names = subject.answer.tool_calls, _names(wanted)
     table = [[matches(each, call, subject, inner) for call in calls] for each in wanted]
     is_paired = paired([[_is_match(score) for score in row] for row in table]) == len(wanted)
-    every = ((each.rendered, score) for each, row in zip(wanted, table, strict=True) for score in row)
+    every = ((each, score) for each, row in zip(wanted, table, strict=True) for score in row)
     if open_score := undecided(every, is_settled=is_paired):
         return open_score
     if is_paired:

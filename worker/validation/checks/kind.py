@@ -160,20 +160,23 @@ def inner_scores(
     return scores
 
 
-def undecided(scores: Iterable[tuple[str, Score]], *, is_settled: bool) -> Score | None:
+def undecided(scores: Iterable[tuple[Check, Score]], *, is_settled: bool) -> Score | None:
     """The score of a check over others that one of them leaves without a verdict; None where there is one.
 
     Args:
-        scores: those of the others, each with a name for reasons.
+        scores: those of the others.
         is_settled: whether the verdict is the same whatever a model says that could not be asked.
     """
-    waiting: Score | None = None
-    for name, score in scores:
-        if score.error:
-            return no(f"{name}: {score.reason}", error=score.error)
+    waiting: tuple[Check, Score] | None = None
+    for each, score in scores:
+        if score.detail and score.error:
+            return no(f"{each.rendered}: {score.reason}", error=score.error)
         if score.unavailable and waiting is None:
-            waiting = score._replace(reason=f"{name}: {score.reason}")
-    return None if is_settled else waiting
+            waiting = each, score
+    if waiting is None or is_settled:
+        return None
+    each, score = waiting
+    return score._replace(reason=f"{each.rendered}: {score.reason}")
 
 
 RunNested = Callable[[Check, Subject, Inner], Score]

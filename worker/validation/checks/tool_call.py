@@ -18,7 +18,8 @@ def tool_call(check: Check, subject: Subject, inner: Inner) -> Score:
         return no(f"expected no tool call, found {called(calls)}") if calls else yes("no tool was called")
     tried = [(name_of(call), matches(check, call, subject, inner)) for call in calls]
     best = max((score for _, score in tried), key=lambda score: score.value or 0.0, default=None)
-    if open_score := undecided(tried, is_settled=best is not None and best.value == PASSED):
+    is_found = best is not None and best.value == PASSED
+    if open_score := undecided(((check, score) for _, score in tried), is_settled=is_found):
         return open_score
     if best is None or best.value == FAILED:
         named = [score for name, score in tried if name == check.argument]
@@ -39,7 +40,7 @@ def matches(check: Check, call: Mapping[str, Any], subject: Subject, inner: Inne
         arguments = subject.at_node(extract_json(text).value)
     except ExtractionError as error:
         return no(f"the arguments are not JSON: {error}")
-    scores = [(each.rendered, inner.score(each, arguments)) for each in check.checks]
+    scores = [(each, inner.score(each, arguments)) for each in check.checks]
     failed = [score.reason for _, score in scores if not (score.passed or score.unavailable)]
     if open_score := undecided(scores, is_settled=bool(failed)):
         return open_score
