@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from shared.codecs.turn_batches import unpack_batch
-from shared.contracts.case_run import CasePayload, decode_case
+from shared.contracts.case_run import decode_case
 from shared.kinds import Kind
 from shared.runs import RunInfo, RunStore
 
@@ -64,16 +64,7 @@ def case_id_parts(position: int, payload: bytes) -> IdParts:
     """Reads the id of a case, with its model and repeat."""
     del position
     case = decode_case(payload)
-    return IdParts(case_group(case), "", f" · {case.asked}")
-
-
-def case_group(case: CasePayload) -> str:
-    """Names a case by its id; one without an id as people count.
-
-    >>> case_group(CasePayload(2, "m", "Hi")), case_group(CasePayload(2, "m", "Hi", id="fr"))
-    ('case 3', 'fr')
-    """
-    return case.id or f"case {case.case + 1}"
+    return IdParts(case.name, "", f" · {case.asked}")
 
 
 def case_chunk_name(payload: bytes) -> str:

@@ -22,7 +22,7 @@ from producer.cli.options.global_options import (
     ProctorGroup,
 )
 from producer.cli.output import Output
-from shared.errors import ProctorError
+from shared.errors import ProctorError, UsageError
 from shared.kinds import import_kinds
 
 SECTIONS: Final[dict[str, dict[str, str]]] = {
@@ -70,6 +70,23 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
 }
 PROGRAM: Final = "proctor"
 COMMANDS: Final = {name: text for section in SECTIONS.values() for name, text in section.items()}
+_LISTS: Final = "`proctor runs` lists runs"
+_PAGE: Final = "`proctor report RUN -o run.html` writes a run as a page for browsers"
+_EVALUATES: Final = "`proctor run FILE` evaluates a file"
+HABITS: Final = {
+    "ls": _LISTS,
+    "list": _LISTS,
+    "history": _LISTS,
+    "ps": "`proctor status` shows queues, workers and runs",
+    "open": _PAGE,
+    "view": _PAGE,
+    "eval": _EVALUATES,
+    "evaluate": _EVALUATES,
+    "test": _EVALUATES,
+    "logs": "`proctor watch RUN` follows a run, `proctor show RUN` shows what did not pass",
+    "diff": "`proctor compare A B` compares two runs",
+}
+"""Commands of other tools, with those that take their place."""
 _WIDEST: Final = max(map(len, COMMANDS))
 EXIT_CODES: Final = (
     ("0", "done, and every gate passed"),
@@ -106,6 +123,8 @@ class LazyGroup(ProctorGroup):
         name = args[0]
         if name in COMMANDS or name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
+        if name in HABITS:
+            raise UsageError(f"no such command: {name}", hint=HABITS[name])
         from difflib import get_close_matches  # noqa: PLC0415 - start-up: only a mistyped name needs it
 
         error = click.UsageError(f"no such command: {name}", ctx)

@@ -253,6 +253,8 @@ class Side(Part):
 
     name: str
     source: str
+    label: OptionalKey[str] = None
+    """As `--name` gave it; absent without one."""
 
 
 class ComparedCounts(Part):

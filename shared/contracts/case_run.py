@@ -290,6 +290,15 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return self.criteria.get("label")
 
     @property
+    def name(self) -> str:
+        """What people call the case: its id; without one, its number.
+
+        >>> CasePayload(2, "m", "Hi").name, CasePayload(2, "m", "Hi", id="fr").name
+        ('case 3', 'fr')
+        """
+        return self.id or f"case {self.case + 1}"
+
+    @property
     def first(self) -> str:
         """The item in words, as people see it in the queue.
 
@@ -298,7 +307,7 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         >>> CasePayload(2, "openai/gpt-4o", "Hi", repeat=1).first
         'case 3 · openai/gpt-4o #2'
         """
-        return f"case {self.case + 1} · {self.asked}"
+        return f"{self.name} · {self.asked}"
 
     @property
     def asked(self) -> str:

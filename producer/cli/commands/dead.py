@@ -53,11 +53,10 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
         session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "dead": rows, "exit": 0}))
     elif dead:
         session.output.table(
-            ("RUN", "ITEM", "NAME", "AT", "ATTEMPTS", "CODE", "MESSAGE"),
+            ("RUN", "ITEM", "AT", "ATTEMPTS", "CODE", "MESSAGE"),
             [
                 (
                     e.place.run,
-                    e.id,
                     e.name.label,
                     local_time(e.item.at_ms),
                     str(e.item.attempts),

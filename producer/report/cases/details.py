@@ -229,8 +229,7 @@ def _room() -> int:
 
 def _name(case: OpenedCase) -> str:
     """Names a case, the model, the prompt and the repeat."""
-    name = f"case {case.item.case + 1}" + (f" ({plain(case.item.id, PROMPT_CHARS)})" if case.item.id else "")
-    return f"{name} · {plain(case.item.asked, PROMPT_CHARS)}"
+    return f"{plain(case.item.name, PROMPT_CHARS)} · {plain(case.item.asked, PROMPT_CHARS)}"
 
 
 def _stages(case: OpenedCase) -> list[str]:

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
 from producer.aggregate.judging import rubrics_of
-from producer.item_ids import case_group, item_id
+from producer.item_ids import item_id
 from producer.report.cases.html_images import PageImages, Picture
 from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cases.reasons import reason_of
@@ -161,7 +161,7 @@ def answer_of(
 
 def _command(run_id: str, case: OpenedCase) -> str:
     """Writes the command that asks for this answer again."""
-    name = f"{case_group(case.item)} · {case.item.asked}"
+    name = f"{case.item.name} · {case.item.asked}"
     item = name if name.isprintable() else item_id(CASES, case.row.index)
     return shlex.join(["proctor", "retry", run_id, "--item", item])
 

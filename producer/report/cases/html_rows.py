@@ -285,7 +285,7 @@ def name_of(column: Column) -> str:
 
 def title_of(item: CasePayload) -> str:
     """Names a case by its id, or else by its number."""
-    return cut_middle(item.id or f"case {item.case + 1}", NAME_CHARS)
+    return cut_middle(item.name, NAME_CHARS)
 
 
 def _shown_lead(lead: Lead, varying: AbstractSet[str]) -> dict[str, Any]:

@@ -58,11 +58,11 @@ def page_of(
         pairs: how the first two columns differ.
         order: the columns as they are shown.
     """
-    summary, is_freeform = document["summary"], document["summary"]["mode"] == "freeform"
+    is_freeform = document["summary"]["mode"] == "freeform"
     verdict = verdict_of(document)
     return Page(
         kind="cases",
-        name=summary["name"],
+        name=info.title,
         run=document["run_id"],
         tone="n" if is_freeform and verdict.tone == "p" else verdict.tone,
         verdict=verdict.heading,
@@ -246,6 +246,8 @@ def facts_of(document: Mapping[str, Any], info: RunInfo, limit: int) -> list[tup
     created = datetime.fromtimestamp(info.created_ms / 1000, UTC)
     facts = [
         ("run", f"{document['run_id']} ({document['state']})"),
+        ("description", info.description),
+        ("bench", document["summary"]["name"] if info.name else ""),
         ("input", document["summary"]["source"]),
         ("submitted", f"{created:%Y-%m-%d %H:%M:%S} UTC"),
         *settings_of(run, limit),

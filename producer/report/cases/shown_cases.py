@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from producer.item_ids import case_group
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.reasons import reason_of
 from producer.report.cases.wording import FREEFORM, check_lines, dollars, latency
@@ -68,8 +67,8 @@ def _shown(case: OpenedCase, run: CaseRun) -> ShownItem:
     asked += [Spoken("images", ", ".join(item.images))] * bool(item.images)
     return ShownItem(
         position=case.row.index,
-        name=f"{case_group(item)} · {item.asked}",
-        group=case_group(item),
+        name=f"{item.name} · {item.asked}",
+        group=item.name,
         outcome=outcome,
         word="not checked" if is_free else outcome.value,
         asked=asked,

@@ -26,13 +26,14 @@ from producer.report.cases.wording import (
 )
 from producer.report.cells import plain
 from producer.report.interfaces import Details, Paint, Screen, unpainted
+from producer.report.run_title import head_of
 from producer.tables import fitted_table, hanging
 from producer.text import bounds
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import SNAPSHOT_KEY
 from shared.runs import RunInfo
 
-COLUMNS: Final = ("item", "case", "model", "outcome", "status", "latency", "cost", "message")
+COLUMNS: Final = ("case", "model", "outcome", "status", "latency", "cost", "message")
 """Of the table of results."""
 CELL_CHARS: Final = 60
 """Longest text in a cell."""
@@ -63,8 +64,7 @@ def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
         paint: styles headings.
     """
     summary = document["summary"]
-    name = f"{plain(summary['name'], CELL_CHARS)}  {plain(summary['source'], CELL_CHARS)}"
-    lines = [paint(f"{document['run_id']}  {name}".rstrip(), "bold"), ""]
+    lines = [paint(head_of(document), "bold"), ""]
     lines += _models(document, paint) if summary["models"] else []
     lines += _repeats(document, paint)
     lines += _groups(document, [prompt_table(document)], paint)
@@ -93,8 +93,7 @@ def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
     """Returns results as cells of a table with `COLUMNS`, safe to print."""
     return [
         [
-            f"case-{case.row.index}",
-            plain(case.item.id or str(case.item.case + 1), CELL_CHARS),
+            plain(case.item.name, CELL_CHARS),
             plain(model_and_prompt(case.item), CELL_CHARS),
             case.row.outcome.value,
             str((case.result or {}).get("status") or ""),
@@ -231,7 +230,7 @@ SCREEN: Final = Screen(
     outcome,
     COLUMNS,
     table_rows,
-    spare=("cost", "item", "outcome", "latency"),
+    spare=("cost", "outcome", "latency"),
     names=("model", "case"),
     right=("latency", "cost"),
     details=_details,

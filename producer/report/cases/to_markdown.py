@@ -68,12 +68,12 @@ class CasesMarkdownReport:
         """Writes the report."""
         summary = document["summary"]
         badge = "**Freeform Mode** — outputs for manual inspection, nothing was checked"
-        verdict = verdict_of(document)
+        verdict, name = verdict_of(document), document.get("name") or summary["name"]
         parts = [
             f"# {markdown(str(verdict))}",
             *[badge] * self._is_freeform,
             *[markdown(" ".join(verdict.why))] * bool(verdict.why),
-            f"{markdown(summary['name'], PROMPT_CHARS)} · {headline(document)} · run `{document['run_id']}`",
+            f"{markdown(name, PROMPT_CHARS)} · {headline(document)} · run `{document['run_id']}`",
             " · ".join(remarks(document)),
             f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",
             _models(document, is_freeform=self._is_freeform),
@@ -108,7 +108,7 @@ class CasesMarkdownReport:
             return ["## Failures", "None"]
         rows = [
             [
-                markdown(case.item.id or str(case.item.case + 1), PROMPT_CHARS) + _again(case.item.repeat),
+                markdown(case.item.name, PROMPT_CHARS) + _again(case.item.repeat),
                 markdown(model_and_prompt(case.item), PROMPT_CHARS),
                 case.code or str((case.result or {}).get("status") or "skipped"),
                 markdown(asked_line(case.item), PROMPT_CHARS),

@@ -54,15 +54,14 @@ def percent(rate: float | None) -> str:
 
 
 def case_name(item: CasePayload) -> str:
-    """Names a case as people count, with its id, prompt and repeat.
+    """Names a case by its id, or as people count, with its prompt and repeat.
 
     >>> case_name(CasePayload(2, "m", "Hi", id="fr", prompt_id="terse", repeat=1))
-    'case 3 (fr) · terse #2'
+    'fr · terse #2'
     >>> case_name(CasePayload(2, "m", "Hi"))
     'case 3'
     """
-    name = f"case {item.case + 1}" + (f" ({item.id})" if item.id else "")
-    name += f" · {item.prompt_id}" if item.prompt_id is not None else ""
+    name = item.name + (f" · {item.prompt_id}" if item.prompt_id is not None else "")
     return name + (f" #{item.repeat + 1}" if item.repeat else "")
 
 

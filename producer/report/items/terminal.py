@@ -8,6 +8,7 @@ from producer.aggregate.turns import ranked
 from producer.report.cells import plain
 from producer.report.interfaces import Outcome, Paint, Screen, unpainted
 from producer.report.items.opened_rows import opened
+from producer.report.run_title import head_of
 from producer.report.run_verdict import rated
 from producer.text import duration, plural, share
 from shared.codecs.item_rows import ItemRow
@@ -46,8 +47,7 @@ def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
         paint: colours the name of the run.
     """
     summary, counts = document["summary"], document["counts"]
-    source = plain(summary["source"], CELL_CHARS)
-    lines = [paint(f"{document['run_id']}  {source}".rstrip(), "bold"), ""]
+    lines = [paint(head_of(document), "bold"), ""]
     lines.append(" · ".join(f"{word} {number:,}" for word, number in outcomes_of(counts).items()))
     if latencies := summary.get("latency_ms"):
         lines.append(f"latency: {', '.join(f'{name} {time:,} ms' for name, time in latencies.items())}")

@@ -86,7 +86,7 @@ class ItemsHtmlReport:
         verdict = verdict_with(document, outcome(document))
         retried = document["summary"].get("retried", 0)
         meta = [headline(document), *[f"{retried:,} tried again"] * bool(retried)]
-        name = plain(info.source) or info.run
+        name = plain(info.title) or info.run
         page = Page(
             str(info.kind),
             name,

@@ -83,7 +83,7 @@ def page_of(document: Mapping[str, Any], info: RunInfo, *, is_brief: bool = Fals
     has_tables = bool(answered(document))
     return Page(
         "queries",
-        plain(info.source) or info.run,
+        plain(info.title) or info.run,
         info.run,
         verdict.tone,
         _heading(document, verdict),

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from producer.aggregate.queries import TARGETS, Target, targets
 from producer.aggregate.turns import ranked
 from producer.report.cells import plain
@@ -11,12 +13,13 @@ from producer.report.queries.check_reasons import failures
 from producer.report.queries.failed_queries import QueryFailures
 from producer.report.queries.opened_rows import OpenedQuery, opened
 from producer.report.queries.wording import outcome
+from producer.report.run_title import head_of
 from producer.text import duration, plural, share
 from shared.codecs.item_rows import ItemRow
-from shared.contracts.query_vocabulary import confidence_of
+from shared.contracts.query_vocabulary import confidence_of, json_object
 from shared.runs import RunInfo
 
-COLUMNS: Final = ("item", "id", "category", "outcome", "confidence", "latency", "why")
+COLUMNS: Final = ("id", "category", "outcome", "confidence", "latency", "why")
 """Of the table of results."""
 CELL_CHARS: Final = 60
 """Longest text in a cell."""
@@ -36,7 +39,7 @@ def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
         paint: colours the name of the run, and whether targets are met.
     """
     summary, counts = document["summary"], document["counts"]
-    lines = [paint(f"{document['run_id']}  {plain(summary['source'], CELL_CHARS)}".rstrip(), "bold"), ""]
+    lines = [paint(head_of(document), "bold"), ""]
     metrics = [_target(each, paint) for each in targets(summary["metrics"]) if each.status != NO_VALUE]
     lines += [*metrics, ""] if metrics else []
     lines += [" · ".join(f"{word} {number:,}" for word, number in _remarks(summary, counts))]
@@ -60,9 +63,9 @@ def _cells(query: OpenedQuery) -> list[str]:
     """Returns the cells of one query."""
     row, result = query.row, query.result
     if result is None:
-        return [f"query-{row.index}", "", "", row.outcome.value, "", "", ""]
+        baseline = json_object(msgspec.json.decode(row.line)) if row.line else {}
+        return [plain(baseline.get("id"), CELL_CHARS), "", row.outcome.value, "", "", ""]
     return [
-        f"query-{row.index}",
         *(plain(result[key], CELL_CHARS) for key in ("id", "category")),
         row.outcome.value,
         plain(confidence_of(result["response"])[0], CELL_CHARS),
@@ -122,7 +125,7 @@ SCREEN: Final = Screen(
     outcome,
     COLUMNS,
     table_rows,
-    spare=("confidence", "item", "category"),
+    spare=("confidence", "category"),
     names=("id", "category"),
     right=("latency",),
     details=_details,

@@ -36,7 +36,7 @@ def opening(
     left = [f"{word} {number}" for word, number in remarks(document) if word not in _IN_VERDICT]
     page = Page(
         "turns",
-        plain(info.source) or info.run,
+        plain(info.title) or info.run,
         info.run,
         verdict.tone,
         verdict.heading,

@@ -6,6 +6,7 @@ from typing import Any, Final
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, Screen, unpainted
+from producer.report.run_title import head_of
 from producer.report.turns.opened_rows import opened
 from producer.report.turns.wording import RULES, call_remarks, headline, outcome, remarks
 from shared.runs import TurnRow
@@ -26,8 +27,7 @@ def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
         paint: colours the name of the run and the bars.
     """
     summary, counts = document["summary"], document["counts"]
-    source = plain(summary["source"], CELL_CHARS)
-    lines = [paint(f"{document['run_id']}  {source}".rstrip(), "bold"), ""]
+    lines = [paint(head_of(document), "bold"), ""]
     lines += _bars(summary["decisions"], counts["decided"], paint)
     rules = {f"{rule} {words}": summary["rules"][rule] for rule, words in RULES.items()}
     lines += ["", *_bars(rules, counts["decided"], paint), ""]

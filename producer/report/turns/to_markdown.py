@@ -54,7 +54,7 @@ class MarkdownReport:
         verdict = verdict_of(document)
         lines = [f"# {markdown(str(verdict))}", ""]
         lines += [markdown(" ".join(verdict.why)), ""] * bool(verdict.why)
-        source = f" of {markdown(self._info.source, CELL_CHARS)}" * bool(self._info.source)
+        source = f" of {markdown(self._info.title, CELL_CHARS)}" if self._info.title else ""
         lines += [f"Run {markdown(self._info.run)}{source}, {headline(document)}.", ""]
         lines += _table(("decision", "turns", "share"), _shares(summary["decisions"], decided))
         lines += _table(("rule", "turns", "share"), _shares(rules, decided))

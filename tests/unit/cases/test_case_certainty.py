@@ -67,7 +67,7 @@ def test_markdown_has_the_figures_behind_the_documented_columns() -> None:
     assert text.index("## Repeats") < text.index("## Failures")
     assert repeats == ["m", "3", "66.7% ± 33.3", "100.0%", "50.0%", "1 of 2"]
     assert "## Repeats" not in written("md", standard(), run_info())
-    assert re.findall(r"^\| (2[^|]*) \|", text, re.MULTILINE) == ["2", "2 #3"]
+    assert re.findall(r"^\| (case 2[^|]*) \|", text, re.MULTILINE) == ["case 2", "case 2 #3"]
 
 
 @pytest.mark.parametrize("columns", ["80", "140"])

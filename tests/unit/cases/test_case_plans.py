@@ -80,7 +80,7 @@ def test_the_loader_makes_chunks_and_a_snapshot(full: Path) -> None:
     """What travels can be read back as it was, and a chunk is named after its first item."""
     load = load_cases(Source(full), SubmitOptions())
     chunks = list(load.chunks)
-    assert [chunk.plan.first for chunk in islice(chunks, 3)] == ["case 1 · a", "case 1 · a #2", "case 2 · a"]
+    assert [chunk.plan.first for chunk in islice(chunks, 3)] == ["first · a", "first · a #2", "second · a"]
     payloads = [decode_case(payload) for chunk in chunks for payload in chunk.payloads.values()]
     assert payloads == list(plan(full).items())
     assert [name for chunk in chunks for name in chunk.payloads] == [str(at) for at in range(8)]

@@ -80,7 +80,7 @@ def test_a_cached_answer_has_its_first_cost_and_latency() -> None:
     cached = row(1, CasePayload(1, "good", "two"), "x", ms=450)._replace(code="pc")
     text = summary_text(document([fresh, cached], run_info()))
     assert "cost $0.0004 · tokens 30 · cached 1, first cost and tokens included, latencies left out" in text
-    assert [cells[5:7] for cells in table_rows([fresh, cached])] == [
+    assert [cells[4:6] for cells in table_rows([fresh, cached])] == [
         ["0.45s", "$0.0002"],
         ["0.45s, cached", "$0.0002"],
     ]
@@ -108,7 +108,7 @@ def test_failures_are_reported_with_their_reason() -> None:
     for details in (short, long):
         details.page(standard())
     assert short.text().splitlines()[:4] == [
-        "✗ case 1 (first) · slow",
+        "✗ first · slow",
         "    /n is 2, expected 1",
         "    input:  one",
         '    answer: {"n": 2}',
@@ -244,7 +244,7 @@ def test_hostile_text_is_only_text(mode: str) -> None:
 def test_cells_name_what_was_never_asked() -> None:
     """An item that the run ended without has a row of its own."""
     rows = [ItemRow(0, "", b"", payload=encode_case(CasePayload(0, "m", "Hi")))]
-    assert table_rows(rows)[0][:4] == ["case-0", "1", "m", "skipped"]
+    assert table_rows(rows)[0][:3] == ["case 1", "m", "skipped"]
     assert document(rows, run_info())["counts"]["skipped"] == 1
 
 

@@ -167,7 +167,7 @@ def test_failures_name_prompt_and_failed_checks() -> None:
     brief, verbose = FailureDetails(), FailureDetails(is_verbose=True)
     for details in (brief, verbose):
         details.page(all_rows()[2:4])
-    assert "✗ case 2 (c1) · alpha · long\n    short (0.25): short looked" in brief.text()
+    assert "✗ c1 · alpha · long\n    short (0.25): short looked" in brief.text()
     assert "failed_checks" not in brief.text() + verbose.text()
     assert "    ✓ has" not in brief.text()
     assert "    ✓ has" in verbose.text()
@@ -184,7 +184,7 @@ def test_csv_has_its_new_columns_last() -> None:
 def test_junit_tells_prompts_apart_and_lists_failed_checks() -> None:
     """A test has the prompt in its name, so that no two have the same."""
     text = written("junit", all_rows(), run_info())
-    assert 'name="case 2 (c1) · long"' in text
+    assert 'name="c1 · long"' in text
     assert 'type="failed_checks"' in text
     assert "✗ short (0.25): short looked" in text
 

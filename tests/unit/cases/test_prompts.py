@@ -37,7 +37,7 @@ def test_items_are_models_by_prompts_by_cases_by_repeats(tmp_path: Path) -> None
         for repeat in (0, 1)
     ]
     assert [item.input for item in found[:8:2]] == ["Rome?", "Oslo?", "What of Rome?", "What of Oslo?"]
-    assert found[5].first == "case 1 · a · long #2"
+    assert found[5].first == "one · a · long #2"
 
 
 def test_the_nearest_system_message_is_sent(tmp_path: Path) -> None:

@@ -62,6 +62,23 @@ def test_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -
     assert captured.err.splitlines() == ["error: no such command: statsu", "hint: did you mean status?"]
 
 
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("ls", "`proctor runs` lists runs"),
+        ("open", "`proctor report RUN -o run.html` writes a run as a page for browsers"),
+        ("eval", "`proctor run FILE` evaluates a file"),
+        ("logs", "`proctor watch RUN` follows a run, `proctor show RUN` shows what did not pass"),
+    ],
+)
+def test_commands_of_other_tools_name_the_right_one(
+    typed: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What people are used to type is answered with the command for it, not with one that is spelled alike."""
+    assert run([typed, "something"]) == 2
+    assert capsys.readouterr().err.splitlines() == [f"error: no such command: {typed}", f"hint: {hint}"]
+
+
 def test_unknown_option_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """A mistyped option is refused with code 2 and a hint."""
     assert run(["decide", "hello", "--sginal", "pivot"]) == 2
