@@ -74,7 +74,7 @@ def test_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -
 def test_commands_of_other_tools_name_the_right_one(
     typed: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What people are used to type is answered with the command for it, not with one that is spelled alike."""
+    """What people are used to type is answered with the command for it, not one spelled alike."""
     assert run([typed, "something"]) == 2
     assert capsys.readouterr().err.splitlines() == [f"error: no such command: {typed}", f"hint: {hint}"]
 
