@@ -95,7 +95,7 @@ def _check_sent(requests: list[tuple[Any, Mapping[str, str]]]) -> None:
 
 
 def test_items_are_found_by_case_and_prompt(cli: Cli, tmp_path: Path) -> None:
-    """`--item` takes a case's id only where it is unique, and the whole name of an item always."""
+    """The id of a case is all its answers, where nothing is asked again; a whole name is always one item."""
     outputs = tmp_path / "outputs.jsonl"
     outputs.write_text(json.dumps({"case": "fr", "model": "alpha", "output": "Paris"}), encoding="utf-8")
     with ModelServer() as server:
@@ -119,7 +119,11 @@ def test_items_are_found_by_case_and_prompt(cli: Cli, tmp_path: Path) -> None:
         assert server.requests == []
     one = cli("results", finished["run_id"], "--format", "jsonl", "--item", "fr · alpha · b")
     assert json.loads(one.out)["result"]["prompt_id"] == "b"
-    assert cli("results", finished["run_id"], "--item", "fr").code == 2
+    both = cli("results", finished["run_id"], "--item", "fr")
+    assert [line.split()[:4] for line in both.out.splitlines()[1:]] == [
+        ["fr", "alpha", "·", at] for at in "ab"
+    ]
+    assert cli("retry", finished["run_id"], "--item", "fr").code == 2
 
 
 def test_a_last_message_without_a_text_is_answered_and_judged(cli: Cli, tmp_path: Path) -> None:
