@@ -103,11 +103,12 @@ def print_records(output: Output, items: Iterable[ShownItem]) -> None:
 
 
 def _record(output: Output, item: ShownItem) -> Iterator[str]:
-    """Writes an item in two lines."""
+    """Writes an item in two lines; one that is not answered, such as a turn, has what was said instead."""
     figures = output.paint("  ".join(["", *item.figures]), "dim")
     yield f"{output.paint(item.mark, STYLES[item.outcome])} {plain(item.name, NAME_CHARS)}{figures}"
     reason, answer = plain(without_quote(item.reason), REASON_CHARS), plain(item.answer, ANSWER_CHARS)
     texts = [reason] * bool(reason) + [f"→ {answer}"] * bool(answer)
+    texts = texts or [plain(spoken.text, ANSWER_CHARS) for spoken in item.asked[-1:]]
     if texts:
         yield f"  {hanging('  '.join(texts), '    ')}"
 

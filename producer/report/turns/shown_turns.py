@@ -10,7 +10,6 @@ from producer.report.shown_item import ShownItem
 from producer.report.transcript import Spoken
 from producer.report.turns.opened_rows import OpenedRow, TurnResult, message_of, opened, result_line
 from producer.report.turns.turn_records import FIELDS, Shape
-from shared.names import Outcome
 from shared.runs import RunInfo, TurnRow
 
 NEVER_DECIDED: Final = "the run ended before it was decided"
@@ -60,16 +59,17 @@ def _shown(opened_row: OpenedRow) -> ShownItem:
         asked=[Spoken(given.role, message_of(row))],
         answered=[Spoken("answer", result.response)] if result and result.response else (),
         reason=reason,
-        checks=[_decision(result)] if result and opened_row.outcome is Outcome.DECIDED else (),
-        wanted=list(_summary(row)) if result else (),
+        wanted=[*_decision(result), *_summary(row)] if result else (),
+        figures=[result.decision] if result and result.decision else (),
     )
 
 
-def _decision(result: TurnResult) -> str:
-    """Writes what was decided, by which rule, and why."""
-    flags = ["frozen"] * result.peak_guardrail_active + ["summary updated"] * result.summary_updated
-    rule = f"rule {result.rule}"
-    return f"✓ {result.decision} ({', '.join([rule, *flags])}): {result.reason}"
+def _decision(result: TurnResult) -> Iterator[Spoken]:
+    """Yields what was decided, by which rule, and why."""
+    if result.decision:
+        flags = ["frozen"] * result.peak_guardrail_active + ["summary updated"] * result.summary_updated
+        rule = ", ".join([f"rule {result.rule}", *flags])
+        yield Spoken("decision", f"{result.decision} ({rule}): {result.reason}")
 
 
 def _summary(row: TurnRow) -> Iterator[Spoken]:

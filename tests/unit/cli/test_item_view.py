@@ -105,8 +105,8 @@ def test_a_turn_is_shown_with_its_decision_and_summary() -> None:
     rows = with_messages(thread_rows("t", [{"message": "What about 0?"}]), "t")
     [item] = shown(turns_info(total=1), rows)
     assert (item.name, item.outcome, item.asked) == ("t#0", Outcome.DECIDED, [("user", "What about 0?")])
-    assert "(rule " in item.checks[0]
-    assert item.wanted[0].who == "arc"
+    assert [spoken.who for spoken in item.wanted[:2]] == ["decision", "arc"]
+    assert "(rule " in item.wanted[0].text
 
 
 def test_the_time_before_a_retry_is_no_part_of_a_duration() -> None:
