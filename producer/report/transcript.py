@@ -95,7 +95,7 @@ def answer_as_read(result: Mapping[str, Any]) -> Iterator[Spoken]:
         yield Spoken("reasoning", str(result["reasoning"]))
     calls = result.get("tool_calls") or ()
     for call in calls:
-        yield Spoken(TOOL_CALL, call_text(call))
+        yield Spoken(f"answer, {TOOL_CALL}", call_text(call))
     if result.get("refusal"):
         yield Spoken("refusal", str(result["refusal"]))
     output = result.get("raw_output")
