@@ -61,7 +61,7 @@ def as_redis(model: Dispatch) -> View:
     state, view = model.state, View()
     view[keys.CLOCK_KEY] = _texts(
         at=state.tick_ms or None,
-        at2=state.tick_ms or None,
+        **{f"at{LAYOUT}": state.tick_ms or None},
         lc=state.ledger_ms if state.tick_ms else None,
         lease=TIMES.lease_ms if state.tick_ms else None,
         back=state.back_ms or None,
