@@ -73,7 +73,8 @@ class Side(NamedTuple):
 
     def as_document(self) -> dict[str, str]:
         """Returns it for `--json`."""
-        return {"name": self.name, "source": self.source}
+        found = {"name": self.name, "source": self.source}
+        return found | ({"label": self.label} if self.label else {})
 
 
 class Shown(NamedTuple):
