@@ -65,6 +65,11 @@ class WorkOptions:
     """Prints what is shown in place of summary and verdict, given the run's document."""
 
 
+def has_workers(session: Session, kind: Kind) -> bool:
+    """Returns whether a live worker executes new runs of a kind."""
+    return bool(session.count_workers(kind, LAYOUT))
+
+
 def submit_and_follow(session: Session, submission: Submission, options: WorkOptions) -> int:
     """Submits a file, follows its run to the end, prints the result, and returns the exit code.
 
@@ -87,7 +92,7 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
     view = open_view(session.output)
     run, incremental = "", None
     try:
-        if not session.count_workers(kind, LAYOUT):
+        if not has_workers(session, kind):
             workers.start()
         run = begin(view)
         session.seen.add(run)

@@ -122,7 +122,7 @@ def test_outputs_that_are_no_json_are_verdicts(cli: Cli, tmp_path: Path) -> None
 
 
 ERRORS: Final[dict[str, tuple[Say, str]]] = {
-    "refused": (Say("no such model", 404), "upstream_refused"),
+    "refused": (Say("no such option", 400), "upstream_refused"),
     "choices": (Say(body={"choices": []}), "upstream_invalid_reply"),
     "null": (Say(body={"choices": [{"message": {"content": None}}]}), "upstream_invalid_reply"),
     "html": (Say(body="<html>"), "upstream_invalid_reply"),

@@ -30,7 +30,6 @@ from producer.cli.report_files import check_formats, plan_files
 from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 from shared.kinds import QUERIES
-from shared.ledger.bounds import LAYOUT
 
 if TYPE_CHECKING:
     from producer.options import SubmitOptions
@@ -129,7 +128,7 @@ def command(
         work_options = replace(work_options, processes=_most_processes(session, settings))
     is_detached = options.detach or workers.processes == 0
     submission.announce(
-        parsed_gates, starts_workers=lambda: not is_detached and not session.count_workers(kind, LAYOUT)
+        parsed_gates, starts_workers=lambda: not is_detached and not work.has_workers(session, kind)
     )
     if options.detach:
         return work.detach(session, submission, work_options)

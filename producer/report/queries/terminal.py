@@ -46,7 +46,8 @@ def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
     if summary["latency_ms"]:
         claimed = summary["server_latency_ms"]
         server = _times({name: claimed[name] for name in ("p50", "p95") if name in claimed})
-        lines.append(f"latency: {_times(summary['latency_ms'])}" + (f" (server: {server})" if server else ""))
+        lines.append(f"latency: {_times(summary['latency_ms'])}")
+        lines += [f"latency by the server: {server}"] if server else []
     if summary["errors"]:
         by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
         lines.append("errors by code: " + ", ".join(by_code))
