@@ -116,7 +116,9 @@ def _check_results(model: LedgerModel) -> None:
     for found in model.state.runs.values():
         if found.kind != "turns":
             failed = {
-                index for index, (_, value) in found.results.items() if value in {b"x|error", b"poison"}
+                index
+                for index, (_, value) in found.results.items()
+                if value.startswith(b"x|") or value == b"poison"
             }
             dead = {index for run, index in model.state.dead if run == found.run}
             assert dead == failed, f"{found.run}: dead set {dead}, errors {failed}"
