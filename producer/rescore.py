@@ -116,6 +116,8 @@ def _written(check: Check) -> dict[str, Any]:
     options = {key: value for key, value in check.options.items() if key != "models"}
     common = {key: getattr(check, key) for key in ("name", "at_least", "weight", "json_path")}
     defaults = {"name": "", "at_least": None, "weight": 1.0, "json_path": ""}
+    if check.written:
+        common["name"] = check.label  # what was rendered would be another check in each case
     changed = {key: value for key, value in common.items() if value != defaults[key]}
     return {check.check: _argument(check), **options, **changed}
 
@@ -177,7 +179,7 @@ def _bench(
     judges = {"judge_models": list(run.judges)} if run.panel else {"judge_model": run.judge_model}
     bench: dict[str, Any] = {
         "name": run.name,
-        "system_prompt": run.system_prompt,
+        **({"system_prompt": run.system_prompt} if run.system_prompt else {}),
         "models": list(run.models),
         "vars": dict(shared_vars),
         "model_configs": {

@@ -45,14 +45,13 @@ def bench(folder: Path, server: ModelServer) -> Path:
             },
             {"id": "long", "user": "Tell me the capital of {{ country }}."},
         ],
-        "system_prompt": "Answer.",
         "default_checks": [{"length": {"max": 8}, "name": "short"}],
         "test_cases": [
             {
                 "id": country.lower(),
-                "vars": {"country": country},
+                "vars": {"country": country, "capital": capital},
                 "tags": ["europe", country[0]],
-                "checks": [{"contains": capital}],
+                "checks": [{"contains": "{{ capital }}"}],
             }
             for country, capital in CAPITALS.items()
         ],

@@ -36,6 +36,7 @@ def next_check(
         prices: what asking each may cost, in US dollars; None: not known.
         rules: of the case.
 
+    >>> from worker.validation.scoring import open_row
     >>> checks = [Check("rubric", "Polite?"), Check("similar", "Paris"), Check("contains", "Paris")]
     >>> rows = [open_row(checks[0]), open_row(checks[1]), CheckResult("c", "contains", 1.0, True, "")]
     >>> next_check(checks, rows, [0.01, 0.0001, None], Rules())
@@ -50,6 +51,7 @@ def next_check(
 def close(rows: Sequence[CheckResult], rules: Rules) -> list[CheckResult]:
     """Gives the checks that were not asked their reason.
 
+    >>> from worker.validation.scoring import open_row
     >>> failed = CheckResult("c", "contains", 0.0, False, "")
     >>> close([failed, open_row(Check("rubric", "Polite?"))], Rules())[1].reason
     'not asked: another check failed'
@@ -66,11 +68,6 @@ def skip_open(rows: Sequence[CheckResult], reason: str) -> list[CheckResult]:
 def is_open(row: CheckResult) -> bool:
     """Whether a check is a paid one that was not asked yet."""
     return row.score is None and row.reason == NOT_ASKED
-
-
-def open_row(check: Check) -> CheckResult:
-    """The row of a paid check that was not asked yet."""
-    return CheckResult(check.label, check.check, None, None, NOT_ASKED, weight=check.weight)
 
 
 def _matters(check: Check, checks: Sequence[Check], rows: Sequence[CheckResult], rules: Rules) -> bool:

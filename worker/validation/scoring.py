@@ -79,9 +79,16 @@ def run_deterministic(checks: Sequence[Check], subject: Subject) -> list[CheckRe
     [('contains: Paris', 1.0, True), ('contains: Rome', 0.0, False)]
     """
     return [
-        result_of(check, skipped(NOT_ASKED) if is_paid(check) else Evaluation().score(check, subject))
+        open_row(check) if is_paid(check) else result_of(check, Evaluation().score(check, subject))
         for check in checks
     ]
+
+
+def open_row(check: Check) -> CheckResult:
+    """The row of a paid check that was not asked yet."""
+    return CheckResult(
+        check.label, check.check, None, None, NOT_ASKED, weight=check.weight, at_least=check.at_least
+    )
 
 
 def unknown_kinds(checks: Sequence[Check]) -> list[str]:

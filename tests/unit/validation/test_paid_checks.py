@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.checks import Check
-from worker.validation.paid_checks import Rules, close, is_open, next_check, open_row
-from worker.validation.scoring import CheckResult, verdict
+from worker.validation.checks.kind import Subject
+from worker.validation.paid_checks import Rules, close, is_open, next_check
+from worker.validation.scoring import CheckResult, open_row, run_deterministic, verdict
 
 
 def paid(name: str, weight: float = 1.0, kind: str = "rubric") -> Check:
@@ -101,3 +102,13 @@ def test_the_outcome_is_that_of_asking_all(
     mean = verdict(every, at_least)[1]
     if at_least is None or mean is None or abs(mean - at_least) > 1e-9:
         assert verdict(some, at_least)[0] is verdict(every, at_least)[0]
+
+
+@pytest.mark.parametrize("kind", ["rubric", "similar"])
+def test_a_check_with_a_template_is_asked(kind: str) -> None:
+    """What a template was rendered to does not hide that a paid check was not asked yet."""
+    check = Check(kind, "Names Paris", at_least=0.5, written=f"{kind}: Names {{{{ capital }}}}")
+    negated = Check("not", checks=(check,), written=f"not {check.written}")
+    for each in (check, negated):
+        rows = run_deterministic([each], Subject("Rome"))
+        assert next_check([each], rows, [0.01], Rules()) == 0
