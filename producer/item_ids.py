@@ -22,6 +22,8 @@ class IdParts(NamedTuple):
     """Several items may share it."""
     before: str = ""
     after: str = ""
+    number: int | None = None
+    """Of its case, from 1, as lists print it for a case without an id."""
 
 
 class _Turn(Struct):
@@ -64,7 +66,7 @@ def case_id_parts(position: int, payload: bytes) -> IdParts:
     """Reads the id of a case, with its model and repeat."""
     del position
     case = decode_case(payload)
-    return IdParts(case.name, "", f" · {case.asked}")
+    return IdParts(case.name, "", f" · {case.asked}", case.case + 1)
 
 
 def case_chunk_name(payload: bytes) -> str:

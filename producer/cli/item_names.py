@@ -3,9 +3,11 @@
     Q-06                         the id of a query; of a repeated one also `Q-06 #2`
     greeting · openai/gpt-4o     the id of a case and its model; the id alone where only one item has it
     m-17, thread-1/m-17          the id of a turn's message, with its thread where several have it
-    query-5, 5                   the position, from 0, as `item_id` and `index` of JSON rows have it
+    6, case 6                    the number of a case, from 1, as lists print it; all its answers
+    query-5                      the position, from 0, as `item_id` of JSON rows has it
+    5                            of other kinds than cases: the position, as `index` has it
 
-A bare number is the id that the file gives, if it gives such ids, and a position otherwise.
+A name that the file gives comes first, then the number of a case, then a position.
 """
 
 import shlex
@@ -20,7 +22,7 @@ from msgspec import DecodeError
 from producer import kinds
 from producer.item_ids import item_id
 from shared.errors import UnknownItemError
-from shared.kinds import Kind
+from shared.kinds import CASES, Kind
 from shared.runs import RunInfo, RunStore
 
 NEAR_AMONG: Final = 20_000
@@ -37,6 +39,17 @@ class ItemName(NamedTuple):
     """The id that it has in the file; several items may share it."""
     label: str
     """The id, extended to be unique among items with the same id."""
+    number: int | None = None
+    """Of its case, from 1; None for other kinds."""
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """The number of its case as people write it.
+
+        >>> sorted(ItemName(7, "fr", "fr · m", 6).numbers)
+        ['6', 'case 6']
+        """
+        return frozenset() if self.number is None else frozenset({f"{self.number}", f"case {self.number}"})
 
 
 def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
@@ -53,13 +66,13 @@ def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
     >>> name_of(TURNS, 4, b'{"threadId":"t"}').own
     't#4'
     >>> name_of(QUERIES, 1, b'{"id":"Q-06"}')
-    ItemName(position=1, own='Q-06', label='Q-06')
+    ItemName(position=1, own='Q-06', label='Q-06', number=None)
     """
     try:
-        own, before, after = kinds.of(kind).id_parts.get()(position, payload)
+        own, before, after, number = kinds.of(kind).id_parts.get()(position, payload)
     except DecodeError:  # of another version, or not what was loaded: it has its position
         return ItemName(position, "", item_id(kind, position))
-    return ItemName(position, own, f"{before}{own}{after}")
+    return ItemName(position, own, f"{before}{own}{after}", number)
 
 
 def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
@@ -109,40 +122,47 @@ def resolve(
 
     >>> from shared.kinds import CASES
     >>> names = [ItemName(0, "a", "a · m"), ItemName(1, "a", "a · n"), ItemName(2, "b", "b · m")]
-    >>> resolve(["b", "a · n", "case-0", "2"], names, kind=CASES, where="run-1")
-    [2, 1, 0, 2]
+    >>> resolve(["b", "a · n", "case-0"], names, kind=CASES, where="run-1")
+    [2, 1, 0]
     """
     named = {text: position_of(text, kind) for text in texts}
     positions = set(named.values())
     found = {text: dict[int, str]() for text in texts}
+    numbered = {text: dict[int, str]() for text in texts}
     existing, known = dict[int, str](), list[str]()
     for name in names:
         if name.position in positions:
             existing[name.position] = name.label
         for text in {name.own, name.label} & found.keys():
             found[text][name.position] = name.label
+        for text in name.numbers & numbered.keys():
+            numbered[text][name.position] = name.label
         if len(known) < NEAR_AMONG:
             known.append(name.own)
     chosen = list[int]()
     for text in texts:
-        position = named[text] if named[text] in existing else None
-        if position is not None and not (text.isdecimal() and found[text]):
-            found[text].setdefault(position, existing[position])
-        if not found[text]:
+        position = named[text]
+        placed = {position: existing[position]} if position in existing else {}
+        items = found[text] or numbered[text] or placed
+        if not items:
             raise _unknown(text, known, where)
-        if len(found[text]) > 1 and not is_each:
-            raise _ambiguous(text, found[text], where)
-        chosen += found[text]
+        if len(items) > 1 and not is_each:
+            raise _ambiguous(text, items, where)
+        chosen += items
     return chosen
 
 
 def position_of(text: str, kind: Kind) -> int | None:
     """Reads a name as a position; None when it is none.
 
-    >>> from shared.kinds import QUERIES, TURNS
-    >>> position_of("turn-7", TURNS), position_of("7", TURNS), position_of("Q-7", QUERIES)
-    (7, 7, None)
+    >>> from shared.kinds import CASES, TURNS
+    >>> position_of("turn-7", TURNS), position_of("7", TURNS), position_of("case-7", CASES)
+    (7, 7, 7)
+    >>> position_of("7", CASES), position_of("Q-7", TURNS)  # a case's number is no position
+    (None, None)
     """
+    if kind is CASES and text.isdecimal():
+        return None
     digits = text.removeprefix(item_id(kind, 0)[:-1])
     return int(digits) if digits.isascii() and digits.isdecimal() else None
 

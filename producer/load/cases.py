@@ -449,14 +449,15 @@ def _text_of(case: BenchCase) -> str:
 
 
 def _position(name: str, cases: Sequence[BenchCase]) -> int:
-    """Finds a case by its id, else by its number as it is shown, from 1."""
+    """Finds a case by its id, else by its number as it is shown, from 1: `6` or `case 6`."""
     ids = {case.entry.id: at for at, case in enumerate(cases) if case.entry.id is not None}
     if name in ids:
         return ids[name]
-    if name.isascii() and name.isdigit() and 1 <= int(name[:9]) <= len(cases):
-        return int(name[:9]) - 1
+    digits = name.removeprefix("case ")
+    is_number = digits.isascii() and digits.isdigit()
+    if is_number and 1 <= int(digits[:9]) <= len(cases):
+        return int(digits[:9]) - 1
     numbers = f"cases are numbered from 1 to {count(len(cases))}"
-    is_number = name.isascii() and name.isdigit()
     hints = [numbers] * (is_number or not ids) + [nearest(name, list(ids))] * bool(ids)
     raise UsageError(f"--case: no case is called {shown(name)}", hint="; ".join(hints))
 

@@ -130,7 +130,7 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
         **_details(query, baseline, found, response, limit),
         "sources": [_source(source, limit) for source in cited[:MOST_LISTED]],
         "retrieved": [_source(source, limit) for source in sources if not source.is_cited][:MOST_LISTED],
-        "command": _command(info, run, str(shown.get("id"))),
+        "command": command_of(info, run, str(shown.get("id"))),
     }
     facets = {
         "reason": _reasons(query, found),
@@ -310,7 +310,7 @@ def _source(source: FoundSource, limit: int) -> dict[str, Any]:
     }
 
 
-def _command(info: RunInfo, run: QueryRun, identifier: str) -> str:
+def command_of(info: RunInfo, run: QueryRun, identifier: str) -> str:
     """Writes the command that sends this query alone, as the run sent it."""
     source = str(info.snapshot.get(PATH_KEY) or info.source)
     words = ["proctor", "run", source if source not in ("", "-", "stdin") else "FILE"]
@@ -335,6 +335,8 @@ def _options(run: QueryRun) -> Iterator[str]:
     ):
         if given != default:
             yield from (option, given)
+    if run.fold_apostrophes:
+        yield "--fold-apostrophes"
 
 
 def _json(value: Any) -> str:

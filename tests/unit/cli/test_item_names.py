@@ -26,6 +26,11 @@ TURN_NAMES = [
     name_of(TURNS, 2, b'{"threadId":"u"}'),
     name_of(TURNS, 3, b'{"threadId":"u","messageId":"turn-1"}'),
 ]
+OWN_NUMBERS = [
+    name_of(CASES, at, encode_case(CasePayload(at, "m", "Hi", id=name)))
+    for at, name in enumerate(["case-1", None, "1"])
+]
+"""Ids that look like numbers of other cases, beside a case without an id."""
 QUERY_NAMES = [ItemName(0, "Q-05", "Q-05"), ItemName(1, "2", "2"), ItemName(2, "Q-06", "Q-06")]
 
 
@@ -40,13 +45,34 @@ QUERY_NAMES = [ItemName(0, "Q-05", "Q-05"), ItemName(1, "2", "2"), ItemName(2, "
         (CASES, CASE_NAMES, "greet · c/d", 1),
         (CASES, CASE_NAMES, "case 2 · a/b #2", 3),
         (CASES, CASE_NAMES, "case-3", 3),
+        (CASES, OWN_NUMBERS, "case-1", 0),
+        (CASES, OWN_NUMBERS, "2", 1),
+        (CASES, OWN_NUMBERS, "case 2", 1),
+        (CASES, OWN_NUMBERS, "case-2", 2),
+        (CASES, OWN_NUMBERS, "1", 2),
+        (TURNS, TURN_NAMES, "turn-1", 3),
         (TURNS, TURN_NAMES, "u/m", 1),
         (TURNS, TURN_NAMES, "u#2", 2),
     ],
 )
 def test_name_stands_for_one_item(kind: Kind, names: list[ItemName], text: str, position: int) -> None:
-    """An id of the file, its form with model or thread, or a position; a bare number is an id first."""
+    """An id of the file, its form with model or thread, or a number; what the file gives comes first."""
     assert resolve([text], names, kind=kind, where="run-1") == [position]
+
+
+@pytest.mark.parametrize("name", ["greet", None])
+@pytest.mark.parametrize("text", ["2", "case 2"])
+def test_number_of_a_case_stands_for_all_its_answers(text: str, name: str | None) -> None:
+    """It counts cases from 1, as lists do, not their answers from 0."""
+    names = [case(0, None, "a/b"), case(1, None, "c/d"), case(2, name, "a/b"), case(3, name, "c/d")]
+    assert resolve([text], names, kind=CASES, where="run-1", is_each=True) == [2, 3]
+
+
+def test_every_name_that_a_list_prints_opens_its_item() -> None:
+    """The label is on the screen, the position in `item_id`: both lead back to the item."""
+    for name in CASE_NAMES:
+        for text in (name.label, f"case-{name.position}"):
+            assert resolve([text], CASE_NAMES, kind=CASES, where="run-1") == [name.position], text
 
 
 @pytest.mark.parametrize(
@@ -58,7 +84,6 @@ def test_name_stands_for_one_item(kind: Kind, names: list[ItemName], text: str, 
         (QUERIES, QUERY_NAMES, "turn-1", "run-1 has no item 'turn-1'", "or a position"),
         (CASES, CASE_NAMES, "greet", "2 items of run-1: greet · a/b, greet", "such as 'greet · a/b'"),
         (TURNS, TURN_NAMES, "m", "2 items of run-1: t/m, u/m", "such as t/m"),
-        (TURNS, TURN_NAMES, "turn-1", "2 items of run-1: u/turn-1, ", "such as u/turn-1"),
     ],
 )
 def test_unclear_names_are_reported(
