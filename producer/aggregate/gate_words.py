@@ -1,5 +1,6 @@
 """Words gates for people: which number was found, and which was needed."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, NamedTuple
 
@@ -16,6 +17,8 @@ _NEEDED: Final[Mapping[str, str]] = {
 _UNITS: Final = {"_ms": "{} ms", "_usd": "${}", "_s": "{} s"}
 _SCORES: Final = ("_mean", "_alpha")
 """Ends of the names of numbers that nobody reads in percent."""
+_STATISTIC: Final = re.compile(r"p[0-9]+|mean")
+"""Ends of the names of metrics that stand first in words."""
 _MOST_DIGITS: Final = 6
 
 
@@ -23,14 +26,18 @@ def metric_words(metric: str) -> str:
     """Names a metric.
 
     >>> metric_words("latency_p95_ms"), metric_words("check:contains: Paris.pass_rate")
-    ('latency p95', "check 'contains: Paris': pass rate")
+    ('p95 latency', "check 'contains: Paris': pass rate")
+    >>> metric_words("score_mean")
+    'mean score'
     """
     group, colon, rest = metric.partition(":")
     if colon:
         name, _, figure = rest.rpartition(".")
         return f"{group} {name!r}: {metric_words(figure)}"
     suffix = next((each for each in _UNITS if metric.endswith(each)), "")
-    return metric.removesuffix(suffix).replace("_", " ")
+    name, _, figure = metric.removesuffix(suffix).rpartition("_")
+    words = (figure, name) if name and _STATISTIC.fullmatch(figure) else (name, figure)
+    return " ".join(words).strip().replace("_", " ")
 
 
 class Wanted(NamedTuple):
@@ -57,7 +64,7 @@ def gate_words(wanted: Wanted, unit: Unit, value: float, is_missed: Callable[[fl
     >>> gate_words(Wanted("pass_rate", "<", 0.9), "share", 0.8999, lambda value: value < 0.9)
     'pass rate 89.99%, at least 90% needed'
     >>> gate_words(Wanted("latency_p95_ms", ">=", 5000), "number", 8123.0, lambda value: value >= 5000)
-    'latency p95 8,123 ms, less than 5,000 ms allowed'
+    'p95 latency 8,123 ms, less than 5,000 ms allowed'
     """
     metric, relation, bound = wanted
     needed = _NEEDED[relation]

@@ -1,8 +1,11 @@
-"""Explains why a run was aborted: what was called, where that is written, and what helps."""
+"""Explains why a run was aborted or a model not reached: what was called, where it is written, what helps."""
 
 import json
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
 
 from producer.cli.output import printable
 from producer.sample_api import DEFAULT_PORT
@@ -57,9 +60,52 @@ def explain_abort(store: RunStore, info: RunInfo) -> Abort:
     if error.get("code") not in NOT_REACHED:
         return Abort(why)
     called = _called(info)
-    places = "; ".join(place for each in called if (place := _place(each, why)))
     hints = dict.fromkeys(hint for each in called for hint in _hints(each))
-    return Abort(why + (f" ({places})" if places else ""), tuple(hints))
+    return Abort(_explained(why, called), tuple(hints))
+
+
+class _Model(msgspec.Struct):
+    """What is read of the payload of an item."""
+
+    model: str
+
+
+_MODELS: Final = msgspec.json.Decoder(_Model)
+
+
+def unreached(store: RunStore, info: RunInfo) -> list[str]:
+    """Explains for each model of a cases run that was not reached what was called and where it is written.
+
+    Raises:
+        RedisUnreachableError: Redis stays away.
+    """
+    if SNAPSHOT_KEY not in info.snapshot:
+        return []
+    found = dict[str, str]()
+    for page in store.item_pages(info.run, with_payload=True):
+        for row in page:
+            if row.outcome is not Outcome.ERROR or not any(code.encode() in row.line for code in NOT_REACHED):
+                continue
+            error = json.loads(row.line)["error"]
+            if error["code"] in NOT_REACHED:
+                found.setdefault(_MODELS.decode(row.payload).model, printable(str(error["message"])))
+    run = CaseRun.from_snapshot(info.snapshot)
+    return [
+        _explained(why, [_called_for(run, model)] if run.models[model].api_base else [])
+        for model, why in found.items()
+    ]
+
+
+def _explained(why: str, called: Sequence[Called]) -> str:
+    """Writes an error with what was called and where that is written."""
+    places = "; ".join(place for each in called if (place := _place(each, why)))
+    return why + (f" ({places})" if places else "")
+
+
+def _called_for(run: CaseRun, model: str) -> Called:
+    """Returns what is called for a model that has an `api_base`."""
+    base = run.models[model].api_base
+    return Called(base, with_path(base, CHAT_PATH), run.written_at.get(model, ""))
 
 
 def _called(info: RunInfo) -> list[Called]:
@@ -68,9 +114,7 @@ def _called(info: RunInfo) -> list[Called]:
         return [Called(QueryRun.from_snapshot(info.snapshot).api_url)]
     run = CaseRun.from_snapshot(info.snapshot) if SNAPSHOT_KEY in info.snapshot else None
     found = {
-        endpoint.api_base: Called(
-            endpoint.api_base, with_path(endpoint.api_base, CHAT_PATH), run.written_at.get(model, "")
-        )
+        endpoint.api_base: _called_for(run, model)
         for model, endpoint in (run.models.items() if run else ())
         if run and endpoint.api_base
     }

@@ -8,7 +8,7 @@ from typing import Any
 from producer import kinds
 from producer.aggregate.gates import Gate
 from producer.atomic_file import atomic_file
-from producer.cli.aborted import explain_abort
+from producer.cli.aborted import explain_abort, unreached
 from producer.cli.live.events import write_event
 from producer.cli.output import Output, printable
 from producer.cli.report_files import ReportFile, reports_of
@@ -75,9 +75,11 @@ def print_ending(
         show(closing(session, document, has_next=is_kept and not has_hint))
     if is_aborted and not options.json and not options.jsonl:
         abort = explain_abort(session.store, info)
+        again = f"`{session.command(*next_command(document))}`"
+        does = "asks again" if document["counts"]["error"] else "continues it"
         output.error(
             f"{info.run} was aborted{abort.why and ': '}{abort.why}",
-            hint="; ".join([*abort.hints, f"`{session.command('resume', info.run)}` continues it"]),
+            hint="; ".join([*abort.hints, f"{again} {does}"]),
         )
     elif options.quiet and not options.json and document["exit"] and not _missed_gates(document):
         output.message(str(verdict_of(document)))
@@ -101,7 +103,11 @@ def _notify(session: Session, webhook: Webhook, document: Mapping[str, Any]) -> 
 
 
 def _print_dead_hint(session: Session, info: RunInfo, document: Mapping[str, Any]) -> None:
-    """Prints where to find the errors of items, unless they were printed already."""
+    """Prints which models were not reached, and where to find errors of items that were not printed."""
+    options = session.options
+    if document["counts"]["error"] and not (info.state == RunState.ABORTED or options.json or options.jsonl):
+        for why in unreached(session.store, info):
+            session.output.warn(why)
     is_shown = kinds.of(info.kind).screen.get().details is not None or session.options.json
     if document["counts"]["error"] and not is_shown:
         session.output.note(f"`proctor dead list {info.run}` shows why items ended in error")

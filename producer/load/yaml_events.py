@@ -1,7 +1,7 @@
 """The events of a YAML text, its errors in our words, and the line where a place of the document stands."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 from yaml.reader import ReaderError
@@ -11,6 +11,15 @@ from shared.errors import InputError
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Path = tuple[str | int, ...]
+
+
+class _Written(NamedTuple):
+    """A place of a document that is written out."""
+
+    place: Path
+    line: int
+    alias_of: Path | None = None
+    """Where the value is written, if an alias stands here."""
 
 
 class YamlError(InputError):
@@ -39,18 +48,40 @@ def line_of(text: str, path: Sequence[str | int]) -> int:
 
     >>> line_of("a:\n  - b: 1\n  - c: 2\n", ("a", 1, "c"))
     3
+    >>> line_of("a: &x\n  b: 1\nc: *x\nd:\n  <<: *x\n", ("c", "b"))
+    2
     """
-    best, depth_of_best = 1, 0
+    return _nearest(text, tuple(path))[0]
+
+
+def _nearest(text: str, path: Path) -> tuple[int, int]:
+    """Finds a place, or the nearest around it that is written out; what an alias repeats is at its anchor.
+
+    Returns:
+        The line, and how many of the last parts of the path are not written.
+    """
+    best, merged = _Written((), 1), list[Path]()
     try:
-        for place, line in _places(text):
-            depth = len(place)
-            if depth > depth_of_best and place == tuple(path[:depth]):
-                best, depth_of_best = line, depth
-                if depth == len(path):
-                    break
+        for written in _places(text):
+            place = written.place
+            if place == path[: len(place)]:
+                if len(place) > len(best.place):
+                    best, merged = written, []
+                elif written.alias_of is not None:
+                    best = written._replace(line=best.line)
+                if len(place) == len(path):
+                    return best.line, 0
+            elif (*best.place, "<<") in {place, place[:-1]}:
+                merged.append(place)
     except YamlError:
         pass  # JSON that is no YAML: the nearest place before that
-    return best
+    rest = path[len(best.place) :]
+    inside = [best.alias_of] if best.alias_of is not None else merged
+    for place in inside:
+        line, missing = _nearest(text, (*place, *rest))
+        if missing < len(rest):
+            return line, missing
+    return best.line, len(rest)
 
 
 def lines_below(text: str, path: Sequence[str | int]) -> dict[int, int]:
@@ -61,7 +92,9 @@ def lines_below(text: str, path: Sequence[str | int]) -> dict[int, int]:
     """
     found, depth = dict[int, int](), len(path)
     try:
-        for place, line in _places(text):
+        for place, line, alias_of in _places(text):
+            if alias_of is not None and place == tuple(path[: len(place)]):
+                return lines_below(text, (*alias_of, *path[len(place) :]))
             if len(place) == depth + 1 and place[:-1] == tuple(path) and isinstance(place[-1], int):
                 found[place[-1]] = line
     except YamlError:
@@ -69,16 +102,16 @@ def lines_below(text: str, path: Sequence[str | int]) -> dict[int, int]:
     return found
 
 
-def _places(text: str) -> Iterator[tuple[Path, int]]:
-    """Yields every written place of a document with its line."""
+def _places(text: str) -> Iterator[_Written]:
+    """Yields every written place of a document; that of an alias twice, the second time with its anchor."""
     path: list[str | int] = []
+    anchors = dict[str, Path]()
     stack: list[Any] = []  # of lists the next index, of mappings the key that waits for its value
     for event in events(text):
         line = event.start_mark.line + 1
         if isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             stack.pop()
-            if path:
-                path.pop()
+            del path[-1:]
             continue
         if not isinstance(event, yaml.NodeEvent):
             continue
@@ -86,15 +119,19 @@ def _places(text: str) -> Iterator[tuple[Path, int]]:
         if stack and isinstance(stack[-1], int):
             path.append(stack[-1])
             stack[-1] += 1
-            yield tuple(path), line
+            yield _Written(tuple(path), line)
         elif stack and stack[-1] is None and not is_open:
             key = stack[-1] = str(getattr(event, "value", event.anchor))
             path.append(key)
-            yield tuple(path), line
+            yield _Written(tuple(path), line)
             continue
         if stack and isinstance(stack[-1], str):
             stack[-1] = None
+        if isinstance(event, yaml.AliasEvent):
+            yield _Written(tuple(path), line, anchors.get(str(event.anchor)))
+        else:
+            anchors[event.anchor] = tuple(path)  # without an anchor under None, which no alias has
         if is_open:
             stack.append(None if isinstance(event, yaml.MappingStartEvent) else 0)
-        elif path:
-            path.pop()
+        else:
+            del path[-1:]

@@ -55,7 +55,7 @@ def explained(text: str, error: Any) -> Mistake:
     here = lines[mark.line] if mark.line < len(lines) else ""
     problem, part = str(error.problem or error.context or "broken"), str(error.context or "")
     if here[mark.column : mark.column + 1] == "\t" or "tab character" in problem:
-        return Mistake(number, "a tab: YAML is indented with spaces", "replace it by spaces")
+        return Mistake(number, "a tab: YAML is indented with spaces", "replace it with spaces")
     if "cannot start any token" in problem:
         what = f"a value cannot begin with {here[mark.column : mark.column + 1]}"
         return Mistake(number, what, "put the value in quotes")

@@ -168,9 +168,11 @@ class _Reader:
     def _alias(self, name: str, line: int) -> None:
         built = self._anchors.get(name)
         if built is None:
-            inside = any(each.anchor == name for each in self._stack)
-            what = f"*{name} is part of itself" if inside else f"*{name} stands for nothing"
-            raise YamlError(line, what, hint=f"write &{name} before the value, above this line")
+            if any(each.anchor == name for each in self._stack):
+                what = f"the value of &{name} contains itself, as *{name}"
+                raise YamlError(line, what, hint=f"write a value in place of *{name}")
+            hint = f"write &{name} before the value, above this line"
+            raise YamlError(line, f"*{name} stands for nothing", hint=hint)
         if self._stack and self._stack[-1].wants_key:
             if not isinstance(built.value, str):
                 raise YamlError(line, f"*{name} is a key, and no text", hint="keys are text")

@@ -173,6 +173,8 @@ def next_command(document: Mapping[str, Any]) -> tuple[str, ...]:
         return ("resume", run)
     if state not in FINAL_STATES:
         return ("watch", run)
+    if state == RunState.ABORTED and counts["error"]:
+        return ("retry", run)  # resume leaves the items that ended in errors
     if state in _CUT_SHORT and document["exit"] != _EXIT_FAILED:
         return ("resume", run)
     if counts["failed"] or counts["error"]:

@@ -112,7 +112,7 @@ def test_an_aborted_run_says_why_and_how_to_go_on(cli: Cli, few: Path, options: 
     done = cli("run", few, "--api-url", url, "--no-progress", *options)
     assert done.code == 3, done
     assert f"was aborted: Connection refused - backend not running on {url}\n" in done.err
-    assert "`proctor resume eval-" in done.err
+    assert "`proctor retry eval-" in done.err
 
 
 def test_errors_are_dead_items_and_retried(cli: Cli, few: Path) -> None:

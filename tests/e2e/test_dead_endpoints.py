@@ -37,7 +37,7 @@ def test_a_run_without_a_server_is_aborted(cli: Cli, tmp_path: Path) -> None:
     assert done.code == 3, done
     assert f"127.0.0.1:{base.rpartition(':')[2]} cannot be reached: Connection refused" in done.err
     assert f"({base}/chat/completions, api_base at {path}:7)\n" in done.err
-    assert f"hint: most servers want /v1: {base}/v1; `proctor resume " in done.err
+    assert f"hint: most servers want /v1: {base}/v1; `proctor retry " in done.err
     assert "errors by code: upstream_connection " in done.out
     assert "skipped" in done.out.splitlines()[-1]
 
@@ -62,7 +62,10 @@ def test_one_dead_model_ends_only_its_own_items(cli: Cli, tmp_path: Path) -> Non
         config["test_cases"][0]["checks"] = [{"rubric": "Is polite.", "model": "dead", "at_least": 0.5}]
         path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
         done = cli("run", path, *QUICK, "--json")
-    found = document(done)
+        found = document(done)
+        shown = cli("run", path, *QUICK)
+    sentence = f"({places['dead']}/chat/completions, api_base at {path}:"
+    assert shown.err.count(sentence) == 1, shown
     assert (done.code, found["state"]) == (1, "finished")
     assert found["counts"] | {"passed": 33, "error": 15, "skipped": 0} == found["counts"]
     assert found["summary"]["errors"] == {"upstream_connection": 12, "check_unavailable": 3}

@@ -101,7 +101,7 @@ def test_anchors_and_merges_are_understood() -> None:
         ("a: 'x\nb: 1\n", 1, "the quotation mark is not closed"),
         ("a: @x\n", 1, "a value cannot begin with @"),
         ("a: 1\nb: 2\na: 3\n", 3, "the key 'a' stands twice, here and on line 1"),
-        ("a: &x [1, *x]", 1, "*x is part of itself"),
+        ("a: &x [1, *x]", 1, "the value of &x contains itself, as *x"),
         ("a: *nothing", 1, "*nothing stands for nothing"),
         ("a: !!python/object/apply:os.system [ls]", 1, "the tag"),
         ("a: !!timestamp 2026-01-01", 1, "the tag"),
@@ -118,6 +118,31 @@ def test_what_is_refused_has_a_line_and_a_reason(text: str, line: int, words: st
     """Broken YAML, lost values and foreign types are errors of one sentence."""
     at, message = refused(text)
     assert (at, words in message) == (line, True), message
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "line"),
+    [
+        ("m:\n  a: &s\n    base: x\n  b: *s\n", ("m", "b", "base"), 3),
+        ("m:\n  a: &s\n    base: x\n  b: *s\n", ("m", "b"), 4),
+        ("m:\n  a: &s\n    base: x\n  b:\n    <<: *s\n    other: y\n", ("m", "b", "base"), 3),
+        ("m:\n  a: &s\n    base: x\n  b:\n    <<: [*s]\n    base: y\n", ("m", "b", "base"), 6),
+        ("m:\n  - &s\n    base: x\n  - *s\n", ("m", 1, "base"), 3),
+        ("m: &s\n  base: x\nn: *s\n", ("n", "absent"), 3),
+    ],
+)
+def test_what_an_alias_repeats_stands_at_its_anchor(
+    text: str, path: tuple[str | int, ...], line: int
+) -> None:
+    """The line is that of the key itself, also where an alias or `<<` brings it in."""
+    assert line_of(text, path) == line
+
+
+def test_a_value_that_contains_itself_is_named() -> None:
+    """The hint does not ask for an anchor that is there."""
+    with pytest.raises(YamlError, match="&v contains itself") as caught:
+        parse_yaml("a: &v {a: *v}\n")
+    assert caught.value.hint == "write a value in place of *v"
 
 
 def test_a_bomb_of_anchors_is_refused() -> None:
