@@ -105,7 +105,7 @@ def lines_below(text: str, path: Sequence[str | int]) -> dict[int, int]:
 def _places(text: str) -> Iterator[_Written]:
     """Yields every written place of a document; that of an alias twice, the second time with its anchor."""
     path: list[str | int] = []
-    anchors = dict[str, Path]()
+    anchors = dict[str | None, Path]()
     stack: list[Any] = []  # of lists the next index, of mappings the key that waits for its value
     for event in events(text):
         line = event.start_mark.line + 1
