@@ -92,12 +92,32 @@ def finding(name: str, kind: str, reason: str, score: float | None, at_least: fl
     >>> finding("rubric: Is polite.", "rubric", "It is curt.", 0.6996, 0.7)
     'rubric "Is polite": 0.6996, at least 0.7000 needed; It is curt.'
     """
+    graded = f" ({score:.2f})" if at_least is None and score is not None and 0 < score < 1 else ""
+    return f"{title(name, kind)}{graded}: {_found(reason, score, at_least)}".removesuffix(": ")
+
+
+def example_finding(
+    name: str, kind: str, reason: str, score: float | None, at_least: float | None = None
+) -> str:
+    """Writes what a check found in one of many answers, for a line about all of them.
+
+    >>> example_finding("contains: Paris", "contains", "it is not in the output", 0.0)
+    'contains "Paris", e.g. it is not in the output'
+    >>> example_finding("rubric: Is polite.", "rubric", "It is curt.", 0.4)
+    'rubric "Is polite", e.g. 0.40; It is curt.'
+    """
+    graded = f"{score:.2f}; " if at_least is None and score is not None and 0 < score < 1 else ""
+    found = f"{graded}{_found(reason, score, at_least)}".removesuffix("; ")
+    return f"{title(name, kind)}, e.g. {found}".removesuffix(", e.g. ")
+
+
+def _found(reason: str, score: float | None, at_least: float | None) -> str:
+    """Writes a reason, after the score that was too low where one was needed."""
     if score is None or at_least is None:
-        graded = f" ({score:.2f})" if score is not None and 0 < score < 1 else ""
-        return f"{title(name, kind)}{graded}: {reason}".removesuffix(": ")
+        return reason
     digits = 2 if f"{score:.2f}" != f"{at_least:.2f}" else 4  # as many as show that the one is less
     found = f"{score:.{digits}f}, at least {at_least:.{digits}f} needed"
-    return f"{title(name, kind)}: {found}; {reason}".removesuffix("; ")
+    return f"{found}; {reason}".removesuffix("; ")
 
 
 def _default_name(check: Check) -> str:

@@ -4,12 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from producer.aggregate.case_groups import failed_checks
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.reasons import reason_of, without_answer
-from producer.report.cases.wording import check_finding, check_lines, dollars, latency
+from producer.report.cases.wording import check_example, check_finding, check_lines, dollars, latency
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, unpainted
 from producer.report.transcript import answer_text, asked_line
@@ -118,7 +118,7 @@ class FailureDetails:
 
     def _add(self, case: OpenedCase) -> None:
         """Counts a failure, and names it while there are few with the same reason."""
-        reason = _reason(case)
+        reason, reasons = _reason(case), _reasons(case)
         group = self._groups.get(reason)
         if group is None:
             if self._of_model[case.item.model] >= MOST_FAILURES:
@@ -126,10 +126,21 @@ class FailureDetails:
                 return
             self._of_model[case.item.model] += 1
             answer = [f"    answer: {text}" for text in [_answer(case)] if text]
-            group = self._groups[reason] = _Group([*_case(case), *answer], _reasons(case))
+            group = self._groups[reason] = _Group([*_case(case), *answer], reasons)
         group.number += 1
+        group.differing.update(
+            at for at, first in enumerate(group.reasons) if reasons[at : at + 1] != [first]
+        )
         if len(group.names) < MOST_NAMES:
             group.names.append(_answered(case))
+
+
+class _Finding(NamedTuple):
+    """Why an answer did not pass."""
+
+    text: str
+    example: str
+    """The text in a line about many answers that this one is an example of."""
 
 
 @dataclass(slots=True)
@@ -138,8 +149,10 @@ class _Group:
 
     first: list[str]
     """The lines of the first one."""
-    reasons: list[str]
+    reasons: list[_Finding]
     """Of the first one."""
+    differing: set[int] = field(default_factory=set)
+    """Positions of the reasons that do not hold for all of them."""
     number: int = 0
     names: list[str] = field(default_factory=list)
     """Of the first ones, each with its answer."""
@@ -155,8 +168,10 @@ def _reason(case: OpenedCase) -> tuple[str, str]:
 
 
 def _equal_failures(group: _Group) -> list[str]:
-    """Writes failures with the same reason: how many, why the first failed, and the first answers."""
-    first, *others = group.reasons
+    """Writes failures with the same reason: how many, why they failed, and the first answers."""
+    first, *others = (
+        reason.example if at in group.differing else reason.text for at, reason in enumerate(group.reasons)
+    )
     lines = [_line(0, f"✗ {plural(group.number, 'answer')}: {first}")]
     lines += [_line(4, text) for text in (*others, *group.names)]
     left = group.number - len(group.names)
@@ -195,19 +210,26 @@ def _status(case: OpenedCase) -> str:
     return case.code or str((case.result or {}).get("status") or "skipped")
 
 
-def _reasons(case: OpenedCase) -> list[str]:
+def _reasons(case: OpenedCase) -> list[_Finding]:
     """Returns why a case did not pass, one sentence for each check that failed; its answer is not quoted."""
-    checks = [] if case.code else list(map(check_finding, failed_checks(case.result)))
+    checks = [] if case.code else list(failed_checks(case.result))
+    if checks:
+        return [_Finding(_brief(check_finding(row)), _brief(check_example(row))) for row in checks]
     found = reason_of(case)
-    texts = checks or [found.text if found else ""]
-    return [plain(without_answer(text), MESSAGE_CHARS) for text in texts]
+    text = _brief(found.text if found else "")
+    return [_Finding(text, f"e.g. {text}")]
+
+
+def _brief(text: str) -> str:
+    """Cuts a reason, and takes the answer out of it."""
+    return plain(without_answer(text), MESSAGE_CHARS)
 
 
 def _case(case: OpenedCase) -> list[str]:
     """Writes a case, why it did not pass, and what was asked."""
     is_passed = bool(case.result and case.result["passed"])
     lines = [_line(0, f"{'✓' if is_passed else '✗'} {_name(case)}")]
-    lines += [_line(4, text) for text in ([] if is_passed else _reasons(case))]
+    lines += [_line(4, reason.text) for reason in ([] if is_passed else _reasons(case))]
     return [*lines, f"    input:  {plain(asked_line(case.item), _room())}"]
 
 

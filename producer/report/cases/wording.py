@@ -10,7 +10,7 @@ from producer.text import bounds, cost, duration, plural, share
 from producer.text import percent as in_percent
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_run import CasePayload
-from shared.contracts.checks import finding
+from shared.contracts.checks import example_finding, finding
 
 FREEFORM: Final = "freeform"
 NONE: Final = "-"
@@ -94,8 +94,17 @@ def _check_line(row: Mapping[str, Any]) -> str:
 
 def check_finding(row: Mapping[str, Any]) -> str:
     """Writes what a check found, given its row; rows of earlier releases lack the score that was needed."""
-    at_least = row.get("at_least") if row["passed"] is False else None
-    return finding(row["name"], row["check"], row["reason"], row["score"], at_least)
+    return finding(row["name"], row["check"], row["reason"], row["score"], _missed(row))
+
+
+def check_example(row: Mapping[str, Any]) -> str:
+    """Writes what a check found in one of many answers, given its row."""
+    return example_finding(row["name"], row["check"], row["reason"], row["score"], _missed(row))
+
+
+def _missed(row: Mapping[str, Any]) -> float | None:
+    """Returns the score that a check needed and did not reach."""
+    return row.get("at_least") if row["passed"] is False else None
 
 
 def headline(document: Mapping[str, Any]) -> str:

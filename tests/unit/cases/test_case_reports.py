@@ -125,9 +125,29 @@ def test_equal_failures_are_one_line_with_their_number() -> None:
     details = FailureDetails()
     details.page([row(at, each, f'{{"n": "{at}"}}') for at, each in enumerate(item)])
     lines = details.text().splitlines()
-    assert lines[0] == '✗ 5 answers: /n is "0", expected 1'
+    assert lines[0] == '✗ 5 answers: e.g. /n is "0", expected 1'
     named = (f'    case {at + 1} · slow  → {{"n": "{at}"}}' for at in range(3))
     assert lines[1:] == [*named, "    and 2 more"]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "line"),
+    [
+        (["a b c", "a b c"], "✗ 2 answers: short: the output has 3 words, expected at most 2"),
+        (["a b c", "a b c d"], "✗ 2 answers: short, e.g. the output has 3 words, expected at most 2"),
+    ],
+)
+def test_a_reason_that_does_not_hold_for_all_is_an_example(outputs: Sequence[str], line: str) -> None:
+    """The figures of the first failure stand for all only where all have them."""
+    criteria = {"checks": [{"length": 2, "unit": "words", "name": "short"}]}
+    details = FailureDetails()
+    details.page(
+        [
+            row(at, CasePayload(at, "slow", "one", criteria=criteria), output)
+            for at, output in enumerate(outputs)
+        ]
+    )
+    assert details.text().splitlines()[0] == line
 
 
 def test_reasons_of_each_model_are_bounded() -> None:
