@@ -40,7 +40,7 @@ def test_each_kind_has_a_verdict_and_a_next_command(kind: Kind) -> None:
         ({"state": RunState.CANCELLED, "exit": 4}, "!", ("resume", "r")),
         ({"state": RunState.INCOMPLETE, "exit": 4}, "!", ("resume", "r")),
         ({"state": RunState.INCOMPLETE, "exit": 1}, "✗", ("results", "r", "--failed")),
-        ({"state": RunState.ABORTED, "exit": 3}, "✗", ("resume", "r")),
+        ({"state": RunState.ABORTED, "exit": 3}, "✗", ("retry", "r")),
         ({"state": "interrupted", "exit": 4}, "!", ("resume", "r")),
     ],
 )
@@ -51,6 +51,14 @@ def test_states_have_marks_of_their_own(
     found = document(CASES, run_id="r", **changes)
     assert verdict_of(found).mark == mark
     assert next_command(found) == command
+
+
+def test_an_aborted_run_is_retried_where_items_ended_in_errors() -> None:
+    """`resume` asks what was not asked; items that ended in an error are asked again by `retry`."""
+    aborted = document(CASES, run_id="r", state=RunState.ABORTED, exit=3)
+    assert next_command(aborted) == ("retry", "r")
+    without_errors = {**aborted["counts"], "error": 0}
+    assert next_command({**aborted, "counts": without_errors}) == ("resume", "r")
 
 
 def test_a_good_run_is_reported_next() -> None:
