@@ -75,7 +75,7 @@ def print_whole(output: Output, items: Sequence[ShownItem], others: Sequence[Sho
     """Prints items with all that was asked, answered and checked; what several were asked only once."""
     asked: Sequence[Spoken] | None = None
     for number, item in enumerate(items):
-        lines = [*[""] * bool(number), *_head(output, item), *_reason(item)]
+        lines = [*([""] if number else []), *_head(output, item), *_reason(item)]
         for spoken in (() if item.asked == asked else item.asked, item.answered):
             lines += _spoken(output, spoken)
         lines += [*_checks(output, item), *_spoken(output, item.wanted)]
@@ -107,7 +107,7 @@ def _record(output: Output, item: ShownItem) -> Iterator[str]:
     figures = output.paint("  ".join(["", *item.figures]), "dim")
     yield f"{output.paint(item.mark, STYLES[item.outcome])} {plain(item.name, NAME_CHARS)}{figures}"
     reason, answer = plain(without_quote(item.reason), REASON_CHARS), plain(item.answer, ANSWER_CHARS)
-    texts = [reason] * bool(reason) + [f"→ {answer}"] * bool(answer)
+    texts = [text for text in (reason, f"→ {answer}" if answer else "") if text]
     texts = texts or [plain(spoken.text, ANSWER_CHARS) for spoken in item.asked[-1:]]
     if texts:
         yield f"  {hanging('  '.join(texts), '    ')}"
@@ -125,7 +125,7 @@ def _head(output: Output, item: ShownItem, was: ShownItem | None = None) -> list
 def _reason(item: ShownItem) -> list[str]:
     """Writes why an item did not pass."""
     reason = plain(without_quote(item.reason) if item.answered else item.reason, REASON_CHARS)
-    return [f"  {hanging(reason, '  ')}"] * bool(reason)
+    return [f"  {hanging(reason, '  ')}"] if reason else []
 
 
 def _spoken(output: Output, spoken: Iterable[Spoken]) -> Iterator[str]:
