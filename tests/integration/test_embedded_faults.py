@@ -101,15 +101,15 @@ def test_a_frozen_guard_keeps_nobody_out(data_dir: Path, server: RunningServer) 
 @pytest.mark.slow
 def test_a_loading_server_is_a_server_and_is_waited_for(data_dir: Path) -> None:
     """All callers wait while a big file loads, longer than they would for silence, and get one server."""
-    slow = command("EVAL", "for i = 1, 80000 do end return redis.call('incr', KEYS[1])", "1", "count")
-    write_aof(data_dir, slow * 8_192)
+    slow = command("EVAL", "for i = 1, 10000 do end return redis.call('incr', KEYS[1])", "1", "count")
+    write_aof(data_dir, slow * 65_536)  # a loading server answers after each 1,024 commands, 64 times in all
     begun = monotonic()
     with ThreadPoolExecutor() as pool, ExitStack() as stack:
         callers = [pool.submit(ensure, data_dir, idle_s=IDLE_S, patience_s=0.8) for _ in range(3)]
         servers = [stack.enter_context(caller.result(60)) for caller in callers]
         assert monotonic() - begun > 0.8, "it loaded too fast to show anything"
         assert len({server_pid(server) for server in servers}) == 1
-        assert servers[0].client.get("count") == b"8192"
+        assert servers[0].client.get("count") == b"65536"
     log = (data_dir / "server.log").read_text()
     assert log.count("just started") == 1
     assert "DB loaded from append only file" in log or "DB loaded from incr file" in log
