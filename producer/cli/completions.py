@@ -1,29 +1,21 @@
 """Completes files, run ids, case ids, models and schema names in a shell: quickly, and without any error.
 
-Each press of Tab starts a process, so that nothing heavy is imported: run ids are read over a plain socket,
-from a server that runs already; names in a bench by the YAML parser alone; names of schemas from source.
+Each press of Tab starts a process, so it imports only what its answer needs: names in a bench are read by the
+YAML parser alone, and the ids of runs by the Redis client without the models of runs.
 """
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from importlib.util import find_spec
+from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem, shell_complete, split_arg_string
 
 from producer.cli.options.global_options import GlobalOptions
-
-if TYPE_CHECKING:
-    import socket
-
-    from shared.server.redis_url import RedisUrl
-    from shared.settings import Settings
 
 PATIENCE_S: Final = 0.4
 """How long a server may take to answer."""
@@ -33,15 +25,12 @@ NEWEST: Final = 200
 """Runs that are offered."""
 FILE_BYTES: Final = 1 << 20
 """Of a longer file nothing is offered."""
-REPLY_BYTES: Final = 1 << 20
 BENCH_CONFIG: Final = "bench.config.yaml"
 """What `llm-bench` reads where no file is named."""
 BENCH_SUFFIXES: Final = (".yaml", ".yml", ".json")
 LEAST_CHARS: Final = 2
 """Letters of a model's name before any of the thousands with a known price are offered."""
 MOST: Final = 100
-_NAME: Final = re.compile(r'^    "(?P<name>[a-z0-9-]+)": ', re.MULTILINE)
-"""The key of a schema in the catalog."""
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
 
@@ -110,10 +99,10 @@ def complete_models(
 def complete_schemas(
     _ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem[str]]:
-    """Offers the names of schemas, read from the source of the catalog, whose import takes half a second."""
-    spec = find_spec("producer.schemas.catalog")
-    text = _text_of(Path(spec.origin)) if spec is not None and spec.origin else ""
-    return _starting(sorted(found["name"] for found in _NAME.finditer(text)), incomplete)
+    """Offers the names of schemas."""
+    from producer.schemas.catalog import names  # noqa: PLC0415 - imports every model
+
+    return _starting(sorted(names()), incomplete)
 
 
 def _starting(names: list[str], incomplete: str) -> list[CompletionItem[str]]:
@@ -186,20 +175,30 @@ def _text_of(path: Path) -> str:
 
 
 def _run_ids(ctx: click.Context) -> list[str]:
-    """Returns the ids of the newest runs; none while no server answers, and none is started."""
-    from shared.errors import ProctorError  # noqa: PLC0415 - only run ids need it
-    from shared.server.redis_url import parse_redis_url  # noqa: PLC0415 - same
+    """Returns the ids of the newest runs; an embedded server that stopped while idle is started again."""
+    from redis.exceptions import RedisError  # noqa: PLC0415 - only run ids need it
+
+    from shared.errors import ProctorError  # noqa: PLC0415 - same
+    from shared.keys import RUNS_KEY  # noqa: PLC0415 - same
+    from shared.server.client import RedisTarget  # noqa: PLC0415 - same
+    from shared.server.embedded import ensure  # noqa: PLC0415 - same
+    from shared.server.embedded.server_places import Places, recorded_socket  # noqa: PLC0415 - same
     from shared.settings import Settings  # noqa: PLC0415 - same
 
     options = ctx.find_object(GlobalOptions)
-    try:
+    with suppress(ProctorError, RedisError, OSError, ValueError), ExitStack() as stack:
         settings = Settings.from_environment()
-        named = (options.redis if options else None) or settings.redis_url
-        if named:
-            return _ids_at(parse_redis_url(named))
-        return _embedded_ids(settings)
-    except (ProctorError, OSError, ValueError):
-        return []
+        if named := (options.redis if options else None) or settings.redis_url:
+            target = RedisTarget.parse(named)
+        elif recorded_socket(Places(settings.data_dir)):
+            running = ensure(settings.data_dir, idle_s=settings.embedded_idle_s)
+            target = stack.enter_context(running).target
+        else:  # there never was one
+            return []
+        limits = {"socket_timeout_s": PATIENCE_S, "connect_timeout_s": PATIENCE_S}
+        client = stack.enter_context(target.client(decode=True, **limits))
+        return [str(name) for name in client.zrevrange(RUNS_KEY, 0, NEWEST - 1)]
+    return []
 
 
 def _item_ids(ctx: click.Context, run: str) -> list[str]:
@@ -222,95 +221,3 @@ def _item_ids(ctx: click.Context, run: str) -> list[str]:
         store = RunStore(client, patience_s=PATIENCE_S)
         names = names_of(store, store.info(run_of_alias(store, run) or run))
         return list(dict.fromkeys(name.own for name in islice(names, MOST_ITEMS)))
-
-
-def _embedded_ids(settings: "Settings") -> list[str]:
-    """Reads the ids from the data folder's server; one that has stopped, being idle, is started again.
-
-    Raises:
-        ProctorError: it cannot be started.
-        OSError: it does not answer.
-    """
-    from shared.server.embedded.server_places import Places, recorded_socket  # noqa: PLC0415 - only run ids need it
-
-    path = recorded_socket(Places(settings.data_dir))
-    if path is None:  # there never was one
-        return []
-    try:
-        return _ids_through(_connected(str(path)), [])
-    except OSError:
-        from shared.server.embedded import ensure  # noqa: PLC0415 - it imports the client library
-
-        with ensure(settings.data_dir, idle_s=settings.embedded_idle_s):
-            return _ids_through(_connected(str(path)), [])
-
-
-def _ids_at(url: "RedisUrl") -> list[str]:
-    """Reads the ids from a server that is named; other servers than plain ones by the client library."""
-    if url.scheme not in ("redis", "unix"):
-        return _ids_by_client(url)
-    login = [word for word in (url.username, url.password) if word]
-    first = [["AUTH", *login]] if url.password else []
-    first += [["SELECT", str(url.db)]] if url.db else []
-    return _ids_through(_connected(url.path if url.scheme == "unix" else url.hosts[0]), first)
-
-
-def _connected(place: str | tuple[str, int]) -> "socket.socket":
-    """Connects to a unix socket or a port."""
-    import socket  # noqa: PLC0415 - start-up: every command imports this module
-
-    if not isinstance(place, str):
-        return socket.create_connection(place, timeout=PATIENCE_S)
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(PATIENCE_S)
-    try:
-        connection.connect(place)
-    except OSError:
-        connection.close()
-        raise
-    return connection
-
-
-def _ids_through(connection: "socket.socket", first: list[list[str]]) -> list[str]:
-    """Asks for the newest runs in the protocol of Redis.
-
-    Raises:
-        OSError: the server is too slow.
-        ValueError: it answers with an error, or with something else.
-    """
-    from shared.keys import RUNS_KEY  # noqa: PLC0415 - only run ids need it
-
-    commands = [*first, ["ZREVRANGE", RUNS_KEY, "0", str(NEWEST - 1)]]
-    with connection, connection.makefile("rb") as reply:
-        connection.sendall(b"".join(map(_encoded, commands)))
-        for _ in first:
-            if not reply.readline(REPLY_BYTES).startswith(b"+"):
-                raise ValueError("refused")
-        size = int(reply.readline(REPLY_BYTES).removeprefix(b"*"))
-        found = list[str]()
-        for _ in range(min(size, NEWEST)):
-            length = int(reply.readline(REPLY_BYTES).removeprefix(b"$"))
-            found.append(reply.read(length + 2)[:-2].decode())
-        return found
-
-
-def _encoded(command: list[str]) -> bytes:
-    r"""Writes a command in the protocol of Redis.
-
-    >>> _encoded(["SELECT", "1"])
-    b'*2\r\n$6\r\nSELECT\r\n$1\r\n1\r\n'
-    """
-    words = [word.encode() for word in command]
-    return b"".join([b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)])
-
-
-def _ids_by_client(url: "RedisUrl") -> list[str]:
-    """Reads the ids over TLS or through sentinels."""
-    from shared.keys import RUNS_KEY  # noqa: PLC0415 - only run ids need it
-    from shared.server.client import RedisTarget  # noqa: PLC0415 - it imports the client library
-
-    try:
-        with RedisTarget(url).client() as client:
-            return [name.decode() for name in client.zrevrange(RUNS_KEY, 0, NEWEST - 1)]
-    except Exception:  # noqa: BLE001 - whatever it is, the person is typing: there is nothing to offer
-        return []
