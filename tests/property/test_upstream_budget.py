@@ -131,7 +131,8 @@ class BudgetMachine(RuleBasedStateMachine):
     @rule(cap=st.integers(0, 200))
     def somebody_sets_the_cap(self, cap: int) -> None:
         """A person gives the run another cap."""
-        self.model.cap, self.highest_cap = cap, max(cap, self.highest_cap)
+        self.model.set_cap(cap)
+        self.highest_cap = max(cap, self.highest_cap)
         CostBook(self.caller).set_cap(RUN, cap / NANOS)
         self.compare()
 

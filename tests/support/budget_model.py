@@ -47,6 +47,10 @@ class BudgetModel:
         self.held[call], self.until[call] = amount, self.ledger + TIMES.lease_ms
         return ("ok",)
 
+    def set_cap(self, cap: int) -> None:
+        """What `CostBook.set_cap` does: the next reservation finds out whether the cap is reached."""
+        self.cap, self.is_over = cap, False
+
     def lapse(self) -> None:
         """Counts what dead processes had reserved as spent."""
         for call in [call for call, until in self.until.items() if until <= self.ledger]:

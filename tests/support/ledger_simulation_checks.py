@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from shared.ledger.wire import count_marks
 from shared.names import FINAL_STATES
 from tests.support.ledger_model import LedgerModel
 from tests.support.ledger_model_state import Ref, Run
@@ -66,7 +67,7 @@ def _left_of_turns(model: LedgerModel, run: Run) -> int:
         for part in model.undone(run, chunk):
             thread = model.namespace_of(run).thread(part.thread)
             is_front = thread.inbox[:1] == [Ref(run.run, part.batch, part.turns)]
-            left += part.again[thread.offset if is_front else 0 :].count("1")
+            left += count_marks(part.again[thread.offset if is_front else 0 :])
     return left
 
 
