@@ -23,12 +23,14 @@ from producer.report.comparison.wording import (
     sentences,
     transitions,
 )
-from producer.tables import LEAST_NAME, cut_middle
+from producer.tables import LEAST_MODEL, LEAST_NAME, cut_middle
 from producer.text import many, plural
 from shared.names import Outcome
 
 WIDTH: Final = 100
 """Characters of a line where no terminal has a width."""
+USUAL_WIDTH: Final = 80
+"""Characters of a terminal that leave room for more of a name."""
 TITLE: Final = 40
 """Cells of the name of a run or file, enough to distinguish A from B."""
 LEAST_REASON: Final = 20
@@ -61,7 +63,8 @@ def print_comparison(output: Output, contents: Contents, first: int) -> None:
         changes: Sequence[Change] = getattr(contents.found, name)
         if changes:
             lines = [_change_line(output, contents, change) for change in changes[:first]]
-            lines += [f"  {len(changes) - first:,} more"] * (len(changes) > first)
+            if len(changes) > first:
+                lines.append(f"  {len(changes) - first:,} more")
             head = output.paint(f"{name} ({len(changes):,})", "bold", HEADINGS[name])
             output.data("\n".join(["", head, *lines]))
     output.data("")
@@ -77,21 +80,26 @@ def _print_sides(output: Output, contents: Contents) -> None:
     """Prints which run is A and which is B, the size and rate of each, and what differs between them."""
     document, one = contents.document, contents.sides[0]
     title, items, good = one.by.upper() or "RUN", many(noun(document)).upper(), good_word(document).upper()
-    columns = ["", title, "INPUT", "STARTED (UTC)", items, f"{good} (95% CI)"]
+    sides = side_figures(contents)
+    is_named, is_same_input = any(side.run_id for side in sides), len({side.source for side in sides}) == 1
+    columns = ["", title, "ID", "INPUT", "STARTED (UTC)", items, f"{good} (95% CI)"]
     rows = [
         [
             side.letter,
-            cut_middle(plain(side.title), TITLE),
-            plain(side.origin),
+            cut_middle(plain(side.title), TITLE) if side.run_id or not is_named else "",
+            side.run if is_named else "",
+            "" if is_named and is_same_input else plain(side.source),
             side.began,
             side.size,
             side.rate,
         ]
-        for side in side_figures(contents)
+        for side in sides
     ]
     used = [at for at in range(len(columns)) if any(row[at] for row in rows)]
     columns, rows = [columns[at] for at in used], [[row[at] for at in used] for row in rows]
-    output.table(columns, rows, right=(items,), spare=("STARTED (UTC)",), middle=("INPUT", title))
+    spare = [name for name in ("STARTED (UTC)", "INPUT") if name in columns]
+    least = LEAST_MODEL if (output.width or WIDTH) >= USUAL_WIDTH else LEAST_NAME
+    output.table(columns, rows, right=(items,), spare=spare, middle=(title, "INPUT"), least=least)
     lines = []
     for key in ("models", "prompts"):
         if both := document.get(key):

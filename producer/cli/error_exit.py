@@ -35,6 +35,13 @@ class TerminatedError(KeyboardInterrupt):
     """
 
 
+OPTION_HABITS: Final = {
+    "--tag": "`-k TEXT` selects cases by id or text; `proctor compare A B --tag TAG` compares by tag",
+    "--prompt": "all prompts of a bench are run; `proctor compare RUN --by prompt` compares two",
+}
+"""Options that people try, with the way to what they do."""
+
+
 class Failure(NamedTuple):
     """An error as shown to users."""
 
@@ -53,7 +60,9 @@ def _of_click(error: click.ClickException) -> Failure:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return Failure("usage", "name a command", hint, 2)
     possibilities = getattr(error, "possibilities", None)
-    if possibilities:
+    if isinstance(error, click.NoSuchOption) and error.option_name in OPTION_HABITS:
+        hint = OPTION_HABITS[error.option_name]
+    elif possibilities:
         hint = f"did you mean {' or '.join(sorted(possibilities))}?"
     message = (error.message if hasattr(error, "possibilities") else error.format_message()).rstrip(".")
     return Failure("usage", _in_a_line(message[:1].lower() + message[1:]), hint, 2)

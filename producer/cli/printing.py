@@ -91,13 +91,12 @@ def lines_of(session: Session, info: RunInfo, rows: Sequence[Any]) -> list[dict[
 
 
 def print_table(session: Session, info: RunInfo, selection: ResultFilter) -> None:
-    """Prints results as a table, by default the first ones; on a terminal, failures with their answers."""
+    """Prints results as a table, by default the first ones; failures as records with their answers."""
     screen, totals = kinds.of(info.kind).screen.get(), totals_of(info.kind)
     first = selection._replace(first=selection.first or TABLE_ROWS)
-    is_list = selection.only is not None and session.output.width is not None
-    text = TurnText.SHOWN if is_list else TurnText.NOT_READ
+    text = TurnText.NOT_READ if selection.only is None else TurnText.SHOWN
     rows = [row for page in _pages(session, info, totals, first, text) for row in page]
-    if rows and is_list:
+    if rows and selection.only is not None:
         print_records(session.output, map(kinds.of(info.kind).shown.get()(info), rows))
     elif rows:
         right, spare, names = (

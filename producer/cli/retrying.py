@@ -62,6 +62,6 @@ def retry_and_follow(
 
 def _print_retried(session: Session, run: str, retried: Retried) -> None:
     """Prints what was put back, and what was not."""
-    session.output.note(f"{plural(retried.items, 'item')} of {run} back to work")
+    session.output.note(f"retrying {plural(retried.items, 'item')} of {run}")
     if retried.left:
         session.output.warn(f"{plural(retried.left, 'item')} more wait for another `proctor retry {run}`")

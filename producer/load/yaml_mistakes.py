@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 SHOWN_CHARS: Final = 40
 QUOTE: Final = "quote what holds ': ', '#' or a special sign at its start; indent with spaces"
-_ALIGN: Final = "write both in the same column, or what belongs below the other further right"
+_ALIGN: Final = "align both lines, or indent the nested one further"
 _CLOSING: Final = {"sequence": ("[", "]"), "mapping": ("{", "}")}
 
 

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from producer.sample_api.bench_answers import is_hasty
+from producer.text import plural
 from shared.contracts.case_vocabulary import JUDGE_QUESTION
 
 EXPECTED = "Expected: "
@@ -44,7 +45,7 @@ def grade(model: str, prompt: str) -> str | None:
 
     >>> prompt = 'Criterion: "Names the capital and nothing else."\nOutput: "%s"'
     >>> grade("judge", prompt % "Paris")
-    '{"reason": "It has 1 words.", "score": 1.0}'
+    '{"reason": "It has 1 word.", "score": 1.0}'
     >>> json.loads(grade("judge", prompt % ("a long story " * 9)) or "")["score"]
     0.2
     >>> json.loads(grade("judge-mini", prompt % ("a long story " * 9)) or "")["score"]
@@ -68,7 +69,7 @@ def comparison(model: str, prompt: str) -> str | None:
 
     >>> prompt = 'Criterion: "Brief."\nAnswer A: "I believe that it is Paris."\nAnswer B: "Paris"'
     >>> comparison("judge", prompt), comparison("judge-mini", prompt)
-    ('{"reason": "It has 1 words.", "winner": "B"}', '{"reason": "It comes first.", "winner": "A"}')
+    ('{"reason": "It has 1 word.", "winner": "B"}', '{"reason": "It comes first.", "winner": "A"}')
     """
     criterion, *answers = (_object(prompt, word) for word in (CRITERION, ANSWER_A, ANSWER_B))
     if not isinstance(criterion, str) or not all(isinstance(answer, str) for answer in answers):
@@ -91,13 +92,13 @@ def _score(criterion: str, output: str) -> tuple[float, str]:
     words = output.split()
     if any(sign in criterion.casefold() for sign in BRIEF):
         score = next((score for most, score in LENGTHS if 0 < len(words) <= most), 0.2 if words else 0.0)
-        return score, f"It has {len(words)} words."
+        return score, f"It has {plural(len(words), 'word')}."
     wanted = {word for word in _WORDS.findall(criterion.casefold()) if len(word) > len("the")}
     found = set(_WORDS.findall(output.casefold()))
     share = len(wanted & found) / len(wanted) if wanted else 0.0
     return round(
         0.5 + share / 2, 2
-    ) if words else 0.0, f"It has {len(wanted & found)} words of the criterion."
+    ) if words else 0.0, f"It has {plural(len(wanted & found), 'word')} of the criterion."
 
 
 def _object(prompt: str, word: str) -> Any:

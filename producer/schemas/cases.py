@@ -298,6 +298,8 @@ class CheckRow(Part):
     detail: dict[str, Any]
     at_least: Annotated[float, Field(ge=0, le=1)] | None = None
     """The score from which it passes; null: what the kind of check says."""
+    is_open: bool = False
+    """Whether it was still to be asked when the case ended; only there where it was."""
 
 
 class CaseResult(Part):

@@ -120,15 +120,27 @@ def _found(reason: str, score: float | None, at_least: float | None) -> str:
     return f"{found}; {reason}".removesuffix("; ")
 
 
+def _called(check: Check) -> str:
+    """Names a call with the checks of its arguments.
+
+    >>> _called(Check("tool_call", "weather", checks=(Check("contains", "Paris", json_path="$.city"),)))
+    'weather(contains at $.city: Paris)'
+    """
+    arguments = ", ".join(each.label for each in check.checks)
+    return f"{check.argument or 'none'}({arguments})" if arguments else check.argument or "none"
+
+
 def _default_name(check: Check) -> str:
     """Names a check after what it does, and what part of the output it looks at."""
     if check.check == "not" and len(check.checks) == 1:
         return f"not {check.checks[0].label}"[:MAX_NAME_CHARS]
     kind = f"{check.check}{PLACE}{check.json_path}" if check.json_path else check.check
     if check.check == "tool_call":
-        return f"{kind}: {check.argument or 'none'}"[:MAX_NAME_CHARS]
+        return f"{kind}: {_called(check)}"[:MAX_NAME_CHARS]
     if check.checks and check.argument is None:
-        return f"{kind}: {', '.join(inner.label for inner in check.checks)}"[:MAX_NAME_CHARS]
+        inner = (each.label for each in check.checks)
+        named = map(_called, check.checks) if check.check == "tool_calls" else inner
+        return f"{kind}: {', '.join(named)}"[:MAX_NAME_CHARS]
     argument = check.argument
     if argument is None:
         return kind[:MAX_NAME_CHARS]

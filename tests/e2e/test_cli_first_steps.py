@@ -131,6 +131,7 @@ def test_up_starts_everything_and_ends_in_order(cli: Cli) -> None:
     up.send(signal.SIGINT)
     assert up.wait(15) == 130
     assert "workers |" in up.errors
+    assert '"event"' not in up.errors, "logs are for people, like all of the output"
     cli.eventually(lambda: set(marked_processes()) <= before)
 
 

@@ -12,7 +12,6 @@ from shared.names import Outcome
 from worker.upstream.chat import ModelReply
 from worker.validation.case_verdict import ValidationResult
 from worker.validation.checks.kind import Answer
-from worker.validation.paid_checks import is_open
 from worker.validation.scoring import CheckResult
 
 _encode = msgspec.json.Encoder().encode
@@ -135,6 +134,7 @@ class _Check(msgspec.Struct):
     detail: dict[str, Any] = {}
     weight: float = 1.0
     at_least: float | None = None
+    is_open: bool = False
 
 
 class _Detail(msgspec.Struct):
@@ -202,7 +202,7 @@ def with_earlier_checks(
 
 def with_earlier(earlier: CheckResult, row: CheckResult) -> CheckResult:
     """Takes over what an earlier result has of a check that is open."""
-    if not is_open(row) or (earlier.name, earlier.check) != (row.name, row.check):
+    if not row.is_open or (earlier.name, earlier.check) != (row.name, row.check):
         return row
     if earlier.score is None:
         return row._replace(detail=earlier.detail, cost_usd=earlier.cost_usd)

@@ -70,7 +70,7 @@ from worker.upstream.retry import ModelRetryPolicy
 from worker.validation.case_verdict import ValidationResult
 from worker.validation.check_verdict import with_checks
 from worker.validation.checks.kind import NOTHING_RECORDED, Score, Subject
-from worker.validation.paid_checks import FAILED_BEFORE, Rules, is_open, skip_open
+from worker.validation.paid_checks import FAILED_BEFORE, Rules, skip_open
 from worker.validation.panel import tally_of
 from worker.validation.pipeline import before_judge, with_votes
 from worker.validation.schema import SchemaError
@@ -308,7 +308,7 @@ class CasesEngine:
         rows: Sequence[CheckResult] = result.checks
         if not result.passed and not rules.is_always:
             rows = skip_open(rows, FAILED_BEFORE)
-        if not any(map(is_open, rows)):
+        if not any(row.is_open for row in rows):
             return judged._replace(result=with_checks(result, rules.at_least, rows))
         rows, kept_usd = with_earlier_checks(case.earlier, rows)
         called = await ask_checks(checks_of(case.payload), rows, self._desk(case, judged, rules))

@@ -32,7 +32,7 @@ from worker.validation.checks.kind import Score, unavailable
 from worker.validation.checks.rubric import judges_of, panel_score, recorded_votes, rubric_prompt
 from worker.validation.checks.similar import score_without_asking, similarity_score, texts_of
 from worker.validation.display import cut
-from worker.validation.paid_checks import Rules, close, is_open, next_check, skip_open
+from worker.validation.paid_checks import Rules, close, next_check, skip_open
 from worker.validation.scoring import CheckResult, Question, result_of
 
 Embed: TypeAlias = Callable[[EmbeddingRequest, History], Awaitable[EmbeddingOutcome]]
@@ -115,7 +115,7 @@ async def ask_checks(
         CheckUnusableError: a pattern or function inside of one cannot be run, whatever the output.
     """
     state = _Asking(checks, list(rows), [None] * len(rows))
-    for place in [place for place, row in enumerate(rows) if is_open(row)]:
+    for place in [place for place, row in enumerate(rows) if row.is_open]:
         _take_votes(place, state)
         await _evaluate(place, state, desk)
     while (at := next_check(checks, state.rows, state.prices, desk.rules)) is not None:

@@ -66,6 +66,8 @@ def _message(rows: Sequence[CheckResult], score: float | None, at_least: float |
     if len(failed) > len(named):
         named.append(f"and {len(failed) - len(named)} more")
     if failed is broken:
-        return f"{len(broken)} of {len(rows)} checks could not be evaluated: {'; '.join(named)}"
+        counted = "the check" if len(rows) == 1 else f"{len(broken)} of {len(rows)} checks"
+        return f"{counted} could not be evaluated: {'; '.join(named)}"
     mean = "" if at_least is None else f"mean score {score or 0:.2f} < {at_least:g}; "
-    return f"{mean}{len(failed)} of {len(rows)} checks failed: {'; '.join(named)}"
+    counted = "" if len(rows) == 1 else f"{len(failed)} of {len(rows)} checks failed: "
+    return f"{mean}{counted}{'; '.join(named)}"

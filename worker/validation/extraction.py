@@ -34,7 +34,26 @@ Source = Literal["whole text", "fenced block", "prose"]
 
 
 class ExtractionError(ValueError):
-    """There is no JSON object; the text says why, and where."""
+    """There is no JSON object; the text says why, and where.
+
+    Args:
+        message: why.
+        begins: the beginning of a text that has no JSON at all.
+    """
+
+    def __init__(self, message: str, begins: str = "") -> None:
+        super().__init__(message)
+        self._begins = begins
+
+    def after(self, what: str) -> str:
+        """Ends a sentence on what was not found, and where.
+
+        >>> ExtractionError("there is no JSON", "Hi").after("no JSON in the output")
+        'no JSON in the output, which begins: Hi'
+        >>> ExtractionError("the output is empty").after("no JSON in the output")
+        'no JSON in the output: the output is empty'
+        """
+        return f"{what}, which begins: {self._begins}" if self._begins else f"{what}: {self}"
 
 
 class Extracted(NamedTuple):
@@ -299,7 +318,7 @@ def _in_prose(text: str, accept: Accept) -> Extracted | None:
 def _why_not_whole(text: str) -> ExtractionError:
     """Why the text as a whole is no JSON object."""
     if text[0] not in "{[":
-        return ExtractionError(f"there is no JSON in it; it begins: {cut(text, 60)}")
+        return ExtractionError("there is no JSON in it", cut(text, 60))
     try:
         _, end = _parse_at(text, 0)
     except ExtractionError as error:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from shared.contracts.checks import Check
 from shared.thresholds import reaches
-from worker.validation.scoring import NOT_ASKED, CheckResult, is_broken, verdict
+from worker.validation.scoring import CheckResult, is_broken, verdict
 
 FAILED_BEFORE: Final = "not asked: the case has failed already"
 """The reason of paid checks of a case that a stage has failed."""
@@ -42,7 +42,7 @@ def next_check(
     >>> next_check(checks, rows, [0.01, 0.0001, None], Rules())
     1
     """
-    unasked = [at for at, row in enumerate(rows) if is_open(row)]
+    unasked = [at for at, row in enumerate(rows) if row.is_open]
     if not rules.is_always:
         unasked = [at for at in unasked if _matters(checks[at], checks, rows, rules)]
     return min(unasked, key=lambda at: _cost(checks[at], prices[at], at), default=None)
@@ -62,12 +62,7 @@ def close(rows: Sequence[CheckResult], rules: Rules) -> list[CheckResult]:
 
 def skip_open(rows: Sequence[CheckResult], reason: str) -> list[CheckResult]:
     """Gives the checks that were not asked a reason."""
-    return [row._replace(reason=reason) if is_open(row) else row for row in rows]
-
-
-def is_open(row: CheckResult) -> bool:
-    """Whether a check is a paid one that was not asked yet."""
-    return row.score is None and row.reason == NOT_ASKED
+    return [row._replace(reason=reason, is_open=False) if row.is_open else row for row in rows]
 
 
 def _matters(check: Check, checks: Sequence[Check], rows: Sequence[CheckResult], rules: Rules) -> bool:
@@ -80,7 +75,7 @@ def _matters(check: Check, checks: Sequence[Check], rows: Sequence[CheckResult],
     known = [(row.score, row.weight) for row in rows if row.score is not None]
     weight = sum(each for _, each in known)
     total = sum(score * each for score, each in known)
-    missing = sum(each.weight for each, row in zip(checks, rows, strict=True) if is_open(row))
+    missing = sum(each.weight for each, row in zip(checks, rows, strict=True) if row.is_open)
     if not missing:
         return passes
     worst, best = total / (weight + missing), (total + missing) / (weight + missing)

@@ -180,7 +180,7 @@ def json_parse(work: _PipelineState) -> Finding:
     try:
         found = extract(work.raw_output, lenient=case.json_extraction == "lenient")
     except ExtractionError as error:
-        return failed(f"no JSON object in the output: {error}")
+        return failed(error.after("no JSON object in the output"))
     work.parsed = found.value
     of_several = f", the first of {found.blocks}" if found.blocks > 1 else ""
     return passed(f"found in the {found.source}{of_several}", source=found.source, blocks=found.blocks)

@@ -29,7 +29,6 @@ MAX_PAID_NODES: Final = 5
 """The same of a check that calls a model."""
 RUBRIC: Final = "rubric"
 NOT_ASKED: Final = "not asked yet"
-"""The reason of a paid check that was not asked yet."""
 
 
 class CheckResult(NamedTuple):
@@ -53,6 +52,8 @@ class CheckResult(NamedTuple):
     """How much the score counts."""
     at_least: float | None = None
     """The score from which it passes; None: what the kind of check says."""
+    is_open: bool = False
+    """Whether it is a paid check that was not asked yet."""
 
     def as_document(self) -> dict[str, Any]:
         """As it is stored."""
@@ -65,11 +66,12 @@ class CheckResult(NamedTuple):
             "cost_usd": self.cost_usd,
             "detail": dict(self.detail),
             "at_least": self.at_least,
+            **({"is_open": True} if self.is_open else {}),
         }
 
 
 def run_deterministic(checks: Sequence[Check], subject: Subject) -> list[CheckResult]:
-    """Evaluates the checks that call no model; the others get a row with the reason `NOT_ASKED`.
+    """Evaluates the checks that call no model; the rows of the others are open.
 
     Raises:
         CheckUnusableError: a pattern or function cannot be run, whatever the output.
@@ -87,7 +89,14 @@ def run_deterministic(checks: Sequence[Check], subject: Subject) -> list[CheckRe
 def open_row(check: Check) -> CheckResult:
     """The row of a paid check that was not asked yet."""
     return CheckResult(
-        check.label, check.check, None, None, NOT_ASKED, weight=check.weight, at_least=check.at_least
+        check.label,
+        check.check,
+        None,
+        None,
+        NOT_ASKED,
+        weight=check.weight,
+        at_least=check.at_least,
+        is_open=True,
     )
 
 
@@ -195,7 +204,7 @@ class Evaluation:
             return self._with_verdict(check, self._score(check, subject))
         parsed = subject.parsed
         if parsed.error:
-            return no(f"no JSON in the output: {parsed.error}")
+            return no(parsed.error)
         try:
             nodes = select(check.json_path, parsed.value)
         except JsonPathError as error:

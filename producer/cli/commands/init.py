@@ -33,7 +33,9 @@ USUAL: Final = next(iter(EXAMPLES))
     metavar="FILE",
     help="Name of the main file.",
 )  # fmt: skip - one option, one paragraph
-@click.option("--force", is_flag=True, help="Overwrite files of the same name.")
+@click.option(
+    "--force", is_flag=True, help="Overwrite the main file; others of the same name are never overwritten."
+)
 @pass_session
 def command(session: Session, *, folder: Path, kind: str | None, output: Path | None, force: bool) -> None:
     """Write a commented example into DIR (default: the current folder).
@@ -46,19 +48,40 @@ def command(session: Session, *, folder: Path, kind: str | None, output: Path | 
     first, *needed = example.files
     folder = folder if output is None else folder / output.parent
     main = folder / (Path(first).name if output is None else output.name)
-    targets = {first: main, **{name: folder / Path(name).name for name in needed}}
-    taken = [path for path in targets.values() if path.exists()]
-    if taken and not force:
-        raise UsageError(f"{taken[0]} exists already", hint="--force overwrites it, or name another DIR")
+    if main.exists() and not force:
+        raise UsageError(f"{main} exists already", hint="--force overwrites it, or name another DIR")
+    beside = {name: _path_beside(main, name) for name in needed}
     folder.mkdir(parents=True, exist_ok=True)
-    for name, path in targets.items():
-        text = (files("examples") / name).read_text(encoding="utf-8")
-        with atomic_file(path) as out:
-            out.write(text.replace(Path(first).name, main.name).encode())  # its comments name the file itself
-        session.output.data(str(path))
-    for name in needed:
-        session.output.note(f"{main.name} needs {Path(name).name}")
+    text = _example(first).replace(Path(first).name, main.name)  # its comments name the file itself
+    for name, path in beside.items():
+        text = text.replace(Path(name).name, path.name)
+    for path, content in {main: text, **{path: _example(name) for name, path in beside.items()}}.items():
+        if path == main or not path.exists():
+            with atomic_file(path) as out:
+                out.write(content.encode())
+            session.output.data(str(path))
+    for path in beside.values():
+        session.output.note(f"{main.name} needs {path.name}")
     session.output.note(f"next: proctor run {main}{example.need}")
+
+
+def _example(name: str) -> str:
+    """Reads a packaged file."""
+    return (files("examples") / name).read_text(encoding="utf-8")
+
+
+def _path_beside(main: Path, name: str) -> Path:
+    """Returns where a file goes that an example needs; one of its name that is another one stays as it is.
+
+    Raises:
+        UsageError: all its names are taken by other files.
+    """
+    usual = main.parent / Path(name).name
+    own = usual.with_name(f"{main.name.partition('.')[0]}_{usual.name}")
+    for path in (usual, own):
+        if not path.exists() or path.read_bytes() == _example(name).encode():
+            return path
+    raise UsageError(f"{usual} and {own} are files of yours", hint="name another DIR")
 
 
 def _asked(session: Session) -> str:

@@ -40,7 +40,7 @@ def command(
 ) -> int:
     """Retry the items of RUN that ended in error or got no result, and follow it.
 
-    With --item, an item is asked again and printed as it was before and as it is now.
+    With --item, an item is asked again and printed before and after.
 
     Workers are started here only when none is alive, and stopped at the end.
     """

@@ -1,6 +1,5 @@
 """`proctor up`: Redis, workers, Flower and metrics in the foreground, ended in order by one Ctrl-C."""
 
-import sys
 from contextlib import AbstractContextManager, nullcontext
 
 import click
@@ -77,8 +76,8 @@ def command(
         check_port(LOOPBACK, metrics_port, option="--metrics-port")
     settings, output, connection = session.settings, session.output, session.connection
     environment = child_environment(settings)
-    if settings.log_format == "auto" and sys.stderr.isatty():
-        environment[variable_of("log_format")] = "console"  # workers write into a pipe, which people read
+    if settings.log_format == "auto":  # with a name in front of each line, JSON would be none
+        environment[variable_of("log_format")] = "console"
     workers = worker_command(settings, processes=processes, in_flight=in_flight, with_parent=True)
     with _metrics(session, None if no_metrics else metrics_port) as taken, ProcessGroup(output) as together:
         output.note(f"Redis    {connection.target.display}{' (embedded)' if connection.embedded else ''}")

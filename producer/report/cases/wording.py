@@ -181,7 +181,8 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
     if paid and dollars(paid) != dollars(summary["known_cost_usd"]):
         spent = f"{spent}, paid {dollars(paid)}"
     parts += [spent, f"tokens {tokens:,}"]
-    parts += [f"cached {cached:,}, first cost and tokens included, latencies left out"] * bool(cached)
+    if cached:
+        parts.append(f"{cached:,} from cache (cost and tokens of the original calls, latencies excluded)")
     parts += [f"retried {summary['retried']:,}"] * bool(summary["retried"])
     judge = summary["judge"]
     votes = f" by {judge['calls']:,} votes" if len(judge["judges"]) > 1 else ""

@@ -87,7 +87,7 @@ def flips(contents: Contents, texts: int) -> bytes:
         rest=rest,
         low=low,
     )
-    title = f"{plural(counts['pairs'], noun(document))}, by what became of them"
+    title = f"{plural(counts['pairs'], noun(document))}, by outcome"
     dumbbells = [_dumbbell(split, low) for split in shown]
     more = f"all {len(splits):,}" if len(splits) > MOST_GROUPS else ""
     return fill(TEMPLATE, "flips", drawn, title, facet, dumbbells, more)

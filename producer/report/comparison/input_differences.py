@@ -1,14 +1,19 @@
 """Counts the cases, queries or threads that were asked or judged otherwise than in the other run; pure."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from producer.aggregate.compared_items import KEY_PARTS, ComparedItem, Inputs
 from producer.aggregate.comparison import Comparison
+from producer.report.cells import plain
 from producer.report.comparison.setting_differences import Placed
-from producer.text import plural
+from producer.text import many, plural
 from shared.contracts.case_hashes import hash_of
 
+MOST_NAMED: Final = 3
+"""Cases that are named one by one."""
+NAME_CHARS: Final = 40
 TEMPLATE_MARKS: Final = ("{{", "{%")
 
 
@@ -36,19 +41,21 @@ class InputDifferences:
     def sentences(self, unit: str) -> list[str]:
         """Writes what differs."""
         found = [
-            f"input of {plural(len(self.asked), unit)}" if self.asked else "",
-            _another(len(self.system), unit, "system prompt") if self.system else "",
-            f"recorded outputs of {plural(len(self.recorded), unit)}" if self.recorded else "",
-            f"criteria of {plural(len(self.expected), unit)}" if self.expected else "",
-            f"weight of {plural(len(self.weight), unit)}" if self.weight else "",
+            f"input of {_named(self.asked, unit)}" if self.asked else "",
+            f"system prompt of {_named(self.system, unit)}" if self.system else "",
+            f"recorded outputs of {_named(self.recorded, unit)}" if self.recorded else "",
+            f"criteria of {_named(self.expected, unit)}" if self.expected else "",
+            f"weight of {_named(self.weight, unit)}" if self.weight else "",
         ]
         return [sentence for sentence in found if sentence]
 
     def unexplained(self, unit: str) -> list[str]:
         """Writes that requests or judging differ in something that has no name here."""
         found = [
-            f"what was sent for {plural(len(self.sent), unit)}" if self.sent else "",
-            f"how {plural(len(self.judged), unit)} were judged" if self.judged else "",
+            f"what was sent for {_named(self.sent, unit)}" if self.sent else "",
+            f"how {_named(self.judged, unit)} {'was' if len(self.judged) == 1 else 'were'} judged"
+            if self.judged
+            else "",
         ]
         return [sentence for sentence in found if sentence]
 
@@ -121,6 +128,16 @@ def _prompt_of(found: Comparison, item: ComparedItem, side: int) -> str:
     return item.key[at] if len(item.key) > at + 1 else ""
 
 
-def _another(number: int, unit: str, what: str) -> str:
-    """Writes that some have another one."""
-    return f"{plural(number, unit)} {'has' if number == 1 else 'have'} another {what}"
+def _named(units: Collection[str], unit: str) -> str:
+    """Names a few cases, queries or threads, and counts more of them.
+
+    >>> _named({"peru"}, "case"), _named({"case 3"}, "case"), _named({"b", "a"}, "query")
+    ('case peru', 'case 3', 'queries a and b')
+    >>> _named("abcdef", "case")
+    '6 cases'
+    """
+    if len(units) > MOST_NAMED:
+        return plural(len(units), unit)
+    names = [plain(name.removeprefix(f"{unit} "), NAME_CHARS) for name in sorted(units)]
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f"{unit if len(names) == 1 else many(unit)} {listed}"

@@ -20,6 +20,8 @@ NAMES: Final = {
 }
 """Scores as people read them."""
 NAME_CHARS: Final = 60
+LEAST_USD: Final = 0.000001
+"""A smaller price is written as less than this."""
 STAR: Final = " *"
 NO_INTERVAL: Final = "-"
 
@@ -115,11 +117,13 @@ def amount_of(name: str, value: float) -> str:
 
     >>> amount_of("cost_usd", 0.00002), amount_of("pass_rate", 0.5), amount_of("score", 0.5)
     ('$0.000020', '50.0%', '0.500')
+    >>> amount_of("cost_usd", 0.0), amount_of("cost_usd", 1e-7)
+    ('$0', '<$0.000001')
     """
     if name == "latency_ms":
         return f"{value:,.0f} ms"
     if name == "cost_usd":
-        return f"${value:.6f}"
+        return _dollars(value)
     return f"{value:.3f}" if _is_score(name) else f"{100 * value:.1f}%"
 
 
@@ -151,11 +155,16 @@ def _star_note(document: Mapping[str, Any]) -> str:
     if starred == [PASS_RATE]:
         return "* more than chance, by McNemar's test."
     one_in = round(1 / document["test"]["level_each"])
-    by_chance = f"the interval leaves out 0; by chance, that of one unchanged score in {one_in} does"
+    by_chance = f"the interval leaves out 0; by chance, this happens for 1 in {one_in} unchanged scores"
     if PASS_RATE not in starred:
         return f"* {by_chance}."
     rate = score_name(document, PASS_RATE)
     return f"* more than chance: {rate} by McNemar's test, other scores where {by_chance}."
+
+
+def _dollars(usd: float) -> str:
+    """Writes a price of one answer, which is a small part of a cent."""
+    return "$0" if not usd else f"<${LEAST_USD:.6f}" if usd < LEAST_USD else f"${usd:.6f}"
 
 
 def _signed(name: str, value: float) -> str:
@@ -168,7 +177,7 @@ def _signed(name: str, value: float) -> str:
     if name == "latency_ms":
         text = f"{round(size):,d}"
     elif name == "cost_usd":
-        text = f"${size:.6f}"
+        return "0" if not size else f"{'-' if value < 0 else '+'}{_dollars(size)}"
     else:
         text = f"{size:.3f}" if _is_score(name) else f"{100 * size:.1f}"
     return f"{'-' if value < 0 else '+'}{text}" if text.strip("$0.") else text

@@ -21,8 +21,10 @@ class SideFigures(NamedTuple):
     """Its name, else the run's id or the file; of two parts of one run, the name of the model or prompt."""
     heading: str
     """What people call it: its name, else that of its bench, its input, or the file."""
-    origin: str
-    """Its input; after the run's id where the title is not that."""
+    run_id: str
+    """The run's id where the title is a name; else empty."""
+    source: str
+    """Its input."""
     run: str
     """The run's id or the file."""
     began: str
@@ -61,7 +63,8 @@ def _figures(
         letter=letter.upper(),
         title=side.title,
         heading=side.part or side.label or (side.bench or side.source if side.is_stored else "") or side.name,
-        origin=" ".join(filter(None, (side.run if side.title != side.name else "", side.source))),
+        run_id=side.run if side.title != side.name else "",
+        source=side.source,
         run=side.run,
         began=_minute(side.began),
         later=_later(contents.sides[0].began, side.began) if letter == "b" else "",

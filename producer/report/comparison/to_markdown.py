@@ -62,7 +62,14 @@ def _sides(contents: Contents, good: str) -> Iterator[str]:
     yield f"| | {one.by or 'run'} | input | started (UTC) | {items} | {good} (95% interval) |{more}"
     yield f"| --- | --- | --- | --- | ---: | --- |{' --- | --- |' if wants_cost else ''}"
     for side in sides:
-        cells = [side.letter, side.title, side.origin, side.began, side.size, side.rate]
+        cells = [
+            side.letter,
+            side.title,
+            f"{side.run_id} {side.source}".strip(),
+            side.began,
+            side.size,
+            side.rate,
+        ]
         yield f"| {' | '.join(map(markdown, cells + [side.p95, side.cost] * wants_cost))} |"
 
 

@@ -48,7 +48,7 @@ def headline(document: Mapping[str, Any]) -> str:
         for name in document["regressions"]
         if name != "outcomes"
     ]
-    also = ", also" * ("outcomes" in document["regressions"])
+    also = ", also" if "outcomes" in document["regressions"] else ""
     where = f"{also} in {', '.join(map(plain, scores))}" if scores else ""
     lead = {"better": "B is better", "worse": f"B is worse{where}"}.get(document["verdict"])
     return f"{lead or 'No significant difference'}: {_changes(document)}"
@@ -134,17 +134,17 @@ def chance(p_value: float) -> str:
     """Describes how often chance makes a split that is at least as uneven.
 
     >>> chance(0.0125), chance(0.21), chance(0.5)
-    ('once in 80 comparisons', 'once in 5 comparisons', 'in every second comparison')
+    ('in 1 of 80 comparisons', 'in 1 of 5 comparisons', 'in half of all comparisons')
     >>> chance(0.00001)
-    'less than once in 10,000 comparisons'
+    'in less than 1 of 10,000 comparisons'
     """
     if p_value < ALMOST_NEVER:
-        return "less than once in 10,000 comparisons"
+        return "in less than 1 of 10,000 comparisons"
     if p_value > OFTEN:
-        return "in every second comparison" if p_value < 1 - OFTEN else "in most comparisons"
+        return "in half of all comparisons" if p_value < 1 - OFTEN else "in most comparisons"
     times = 1 / p_value
     digits = 10 ** max(0, len(str(int(times))) - 2)
-    return f"once in {round(times / digits) * digits:,} comparisons"
+    return f"in 1 of {round(times / digits) * digits:,} comparisons"
 
 
 _OBVIOUS: Final = {"passed → failed", "failed → passed"}
@@ -165,7 +165,8 @@ def _sized(document: Mapping[str, Any]) -> str:
     """
     items, units = document["counts"]["pairs"], document["test"]["units"]
     unit = comparing_of(document).unit
-    return plural(items, noun(document)) + f" ({plural(units, unit)})" * (noun(document) != unit)
+    size = plural(items, noun(document))
+    return size if noun(document) == unit else f"{size} ({plural(units, unit)})"
 
 
 def _changes(document: Mapping[str, Any]) -> str:
@@ -199,7 +200,7 @@ def _test_sentence(document: Mapping[str, Any]) -> str:
         split = f"{better:,} of {units} got better, none worse"
     level = test["level_each"]
     p = f"McNemar's test: p {_p(test['p_value'], level)}, level {level:g}"
-    often = f"if A and B were equally good, so uneven a split would come up {chance(test['p_value'])} ({p})"
+    often = f"if A and B were equally good, a split this uneven would occur {chance(test['p_value'])} ({p})"
     if is_beyond_chance(document):
         return f"{split}, which is more than chance: {often}."
     changed = worse + better

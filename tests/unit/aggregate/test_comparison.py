@@ -144,15 +144,15 @@ def test_sentences_say_how_sure_it_is() -> None:
     assert headline(lost) == "B is worse: 9 of 9 cases broken, nothing fixed"
     test, rate = sentences(lost)
     assert test == (
-        "9 of 9 cases got worse, none better, which is more than chance: if A and B were equally good, so"
-        " uneven a split would come up once in 510 comparisons (McNemar's test: p = 0.002, level 0.05)."
+        "9 of 9 cases got worse, none better, which is more than chance: if A and B were equally good, a"
+        " split this uneven would occur in 1 of 510 comparisons (McNemar's test: p = 0.002, level 0.05)."
     )
     assert rate == "Pass rate 100.0% → 0.0%, a loss of 100.0 points (95% interval -100.0 to -47.8)."
     few = compared(2, 6).as_document()
     assert headline(few) == "No significant difference: 2 of 6 cases broken, nothing fixed"
     assert sentences(few)[0] == (
-        "2 of 6 cases got worse, none better, which may be chance: if A and B were equally good, so uneven a"
-        " split would come up once in 4 comparisons (McNemar's test: p = 0.25, level 0.05); 2 changed cases"
+        "2 of 6 cases got worse, none better, which may be chance: if A and B were equally good, a split this"
+        " uneven would occur in 1 of 4 comparisons (McNemar's test: p = 0.25, level 0.05); 2 changed cases"
         " are too few to decide."
     )
     same = compared(0).as_document()
@@ -266,7 +266,7 @@ def test_a_judged_score_says_why_b_is_worse() -> None:
     )
 
 
-CHANCE: Final = "by chance, that of one unchanged score in 20 does."
+CHANCE: Final = "by chance, this happens for 1 in 20 unchanged scores."
 
 
 @pytest.mark.parametrize(

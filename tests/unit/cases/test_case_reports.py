@@ -79,7 +79,10 @@ def test_a_cached_answer_has_its_first_cost_and_latency() -> None:
     fresh = row(0, CasePayload(0, "good", "one"), "x", ms=450)
     cached = row(1, CasePayload(1, "good", "two"), "x", ms=450)._replace(code="pc")
     text = summary_text(document([fresh, cached], run_info()))
-    assert "cost $0.0004 · tokens 30 · cached 1, first cost and tokens included, latencies left out" in text
+    assert (
+        "cost $0.0004 · tokens 30 · 1 from cache (cost and tokens of the original calls, latencies excluded)"
+        in text
+    )
     assert [cells[4:6] for cells in table_rows([fresh, cached])] == [
         ["0.45s", "$0.0002"],
         ["0.45s, cached", "$0.0002"],

@@ -147,6 +147,25 @@ def test_init_names_the_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "bench.config.yaml" not in text
 
 
+def test_init_keeps_a_file_of_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An existing validators.py stays as it is, also with `--force`; the bench uses one of its own name."""
+    (tmp_path / "validators.py").write_text("MINE = 1\n", encoding="utf-8")
+    for more in ([], ["--force"]):
+        code, _, err = result_of(capsys, "init", "--kind", "cases", "-o", tmp_path / "mine.yaml", *more)
+        assert code == 0, err
+        assert "mine.yaml needs mine_validators.py" in err
+    assert (tmp_path / "validators.py").read_text(encoding="utf-8") == "MINE = 1\n"
+    assert result_of(capsys, "validate", tmp_path / "mine.yaml")[0] == 0
+
+
+def test_init_shares_a_file_that_it_wrote_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A second bench beside the first one uses the same validators.py, which is not written again."""
+    result_of(capsys, "init", "--kind", "cases", "-o", tmp_path / "one.yaml")
+    code, out, err = result_of(capsys, "init", "--kind", "cases", "-o", tmp_path / "two.yaml")
+    assert (code, out.split()) == (0, [str(tmp_path / "two.yaml")])
+    assert "two.yaml needs validators.py" in err
+
+
 def test_models_of_a_configuration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

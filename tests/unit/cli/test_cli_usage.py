@@ -86,6 +86,14 @@ def test_unknown_option_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.err.splitlines() == ["error: no such option '--sginal'", "hint: did you mean --signal?"]
 
 
+def test_an_option_that_people_try_has_the_right_way(capsys: pytest.CaptureFixture[str]) -> None:
+    """`run --tag` is answered with the way to select cases, not with options spelled alike."""
+    assert run(["run", "bench.yaml", "--tag", "easy"]) == 2
+    err = capsys.readouterr().err
+    assert "hint: `-k TEXT` selects cases" in err
+    assert "--detach" not in err
+
+
 @pytest.mark.parametrize("arguments", [["--json", "statsu"], ["statsu", "--json"], ["decide", "--json"]])
 def test_usage_error_as_json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """With `--json`, wherever it stands, a usage error is one JSON document on stdout and nothing else."""

@@ -52,7 +52,7 @@ def test_a_list_has_two_lines_of_each_item(capsys: pytest.CaptureFixture[str]) -
     print_records(Output(GlobalOptions()), cases("I would rather not say.", None))
     assert capsys.readouterr().out.splitlines() == [
         "✗ ticket · m  0.12s  $0.0010",
-        "  no JSON object in the output: there is no JSON in it  → I would rather not say.",
+        "  no JSON object in the output  → I would rather not say.",
         "! ticket · m  3 attempts",
         "  no answer within 120 s",
     ]

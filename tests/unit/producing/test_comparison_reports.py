@@ -86,7 +86,7 @@ def test_other_inputs_and_criteria_are_counted_by_case() -> None:
     before = [case_line(number, "yes", asked="Hi", expected="{}") for number in range(3)]
     after = [case_line(number, "yes", asked=f"Hi{'!' * number}", expected="{}") for number in range(3)]
     with comparison(before, after, configurations=({}, {})) as contents:
-        assert contents.differences() == "One thing differs: input of 2 cases."
+        assert contents.differences() == "One thing differs: input of cases case-1 and case-2."
 
 
 def test_groups_are_compared_one_by_one() -> None:
@@ -221,9 +221,9 @@ def test_parts_of_one_run_are_named_by_what_is_compared() -> None:
         document = {"a": one.as_document(), "b": other.as_document(), **found.as_document()}
         within = Contents(document, found, (one, other), "proctor compare run-a --by model")
         rows = [line for line in comparison_markdown(within) if line.startswith("| ")]
-        named = [(side.letter, side.title, side.origin) for side in side_figures(within)]
+        named = [(side.letter, side.title, side.run_id, side.source) for side in side_figures(within)]
     assert rows[0].startswith("| | model | input | started (UTC) | cases |")
-    assert named == [("A", "m", "run-a bench.yaml"), ("B", "n", "run-a bench.yaml")]
+    assert named == [("A", "m", "run-a", "bench.yaml"), ("B", "n", "run-a", "bench.yaml")]
     assert document["a"] == {"name": "run-a model m", "source": "bench.yaml"}
 
 

@@ -70,14 +70,14 @@ def edited(folder: Path, *edits: tuple[str, str], passes: bool = False) -> Itera
             "one polite sentence",
             'prompt short: system "Answer with one word." → "Answer with one polite sentence."',
         ),
-        ("Be brief.", "Be rude.", "1 case has another system prompt"),
+        ("Be brief.", "Be rude.", "system prompt of case norway"),
         (
             "What is the capital",
             "Name the capital",
             'prompt short: user "What is the capital of {{ country }}" → "Name the capital of {{ country }}"',
         ),
         ("max_tokens: 150", "max_tokens: 50", "params.max_tokens 150 → 50"),
-        ("contains: Lima", "contains: Peru", "criteria of 1 case"),
+        ("contains: Lima", "contains: Peru", "criteria of case peru"),
     ],
     ids=["prompt's system", "case's system", "prompt's user", "option", "check"],
 )
@@ -111,14 +111,14 @@ def test_nothing_is_chance_that_was_edited(tmp_path: Path) -> None:
     ("old", "new", "sentence"),
     [
         ("Be friendly.", "Be stern.", 'One thing differs: system prompt "Be friendly." → "Be stern."'),
-        ("country: Peru", "country: Chile", "One thing differs: input of 1 case."),
+        ("country: Peru", "country: Chile", "One thing differs: input of case peru."),
         (
             'careful: {api_base: "http://localhost:3000',
             'careful: {api_base: "http://localhost:4000',
             "endpoint of careful http://localhost:3000/v1 → http://localhost:4000/v1",
         ),
-        ("id: peru,", "id: peru, weight: 3,", "One thing differs: weight of 1 case."),
-        ("id: peru,", "id: peru, at_least: 0.5,", "One thing differs: criteria of 1 case."),
+        ("id: peru,", "id: peru, weight: 3,", "One thing differs: weight of case peru."),
+        ("id: peru,", "id: peru, at_least: 0.5,", "One thing differs: criteria of case peru."),
         ("judge_model: null", "judge_model: openai/gpt-4o", "judges none → openai/gpt-4o"),
         ("judge_model: null", "judge_model: null, stream: true", "streaming false → true"),
         (
@@ -147,7 +147,7 @@ def test_two_edits_are_both_named(tmp_path: Path) -> None:
         sentence = contents.differences()
     assert sentence == (
         'Three things differ: prompt short: system "Answer with one word." → "Answer with two words.";'
-        " input of 1 case; 1 case has another system prompt."
+        " input of case peru; system prompt of case norway."
     ).replace("Three", "3")
 
 
@@ -181,8 +181,8 @@ TURN: Final = {"threadId": "t", "messageId": "1", "message": "Hi", "affectSignal
     ("item", "run", "sentence"),
     [
         ({}, {}, "No setting differs."),
-        ({"query": "Why?"}, {}, "One thing differs: input of 1 query."),
-        ({"must_contain": ["30"]}, {}, "One thing differs: criteria of 1 query."),
+        ({"query": "Why?"}, {}, "One thing differs: input of query Q-1."),
+        ({"must_contain": ["30"]}, {}, "One thing differs: criteria of query Q-1."),
         ({}, {"query_at": "/text"}, "One thing differs: place of the query /query → /text."),
         ({}, {"headers": {"X-Tenant": "b"}}, "One thing differs: headers.X-Tenant (another value)."),
         ({}, {"places": {"answer": "/b"}}, "One thing differs: places in the reply.answer /a → /b."),
@@ -205,8 +205,8 @@ def test_queries_are_truthful(item: Mapping[str, Any], run: Mapping[str, Any], s
     ("item", "snapshot", "word", "sentence"),
     [
         ({}, {}, "must", "No setting differs."),
-        ({"message": "Bye"}, {}, "skip", "One thing differs: input of 1 thread."),
-        ({"affectSignal": "angry"}, {}, "skip", "One thing differs: input of 1 thread."),
+        ({"message": "Bye"}, {}, "skip", "One thing differs: input of thread t."),
+        ({"affectSignal": "angry"}, {}, "skip", "One thing differs: input of thread t."),
         ({}, {"summary_policy": "turns"}, "must", "One thing differs: summary policy guardrail → turns."),
         (
             {},
@@ -225,3 +225,18 @@ def test_turns_are_truthful(
     after = lines_of(TURNS, {**base, **snapshot}, [{**TURN, **item}], word)
     with comparison(before[0], after[0], kind=TURNS, configurations=(before[1], after[1])) as found:
         assert found.differences() == sentence
+
+
+def test_ids_of_named_runs_are_whole_at_80_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names and ids each have a column, and neither is cut to what nobody recognises."""
+    monkeypatch.setattr(Output, "width", 80)
+    with edited(tmp_path) as contents:
+        one, other = contents.sides
+        named = (one._replace(label="baseline with gpt-4o-mini"), other._replace(label="careful prompt"))
+        print_comparison(Output(GlobalOptions()), replace(contents, sides=named), 20)
+    head, *rows = capsys.readouterr().out.splitlines()[:3]
+    assert head.split()[:2] == ["RUN", "ID"]
+    assert "baseline with gpt-4o-mini" in rows[0]
+    assert [row.count(run) for row, run in zip(rows, ("run-a", "run-b"), strict=True)] == [1, 1]

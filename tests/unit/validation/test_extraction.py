@@ -38,7 +38,7 @@ FOUND = {
 REFUSED = {
     "nothing": ("", "empty"),
     "blank": (" \n", "empty"),
-    "prose": ("The answer is 1.", "there is no JSON in it; it begins: The answer"),
+    "prose": ("The answer is 1.", "there is no JSON in it"),
     "an object amid prose": (f"It is {OBJECT}.", "there is no JSON in it"),
     "prose behind": (f"{OBJECT} I hope this helps", "after the JSON the text goes on: I hope"),
     "a list": ("[1]", "a list, not an object"),

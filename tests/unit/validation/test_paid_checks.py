@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shared.contracts.checks import Check
 from worker.validation.checks.kind import Subject
-from worker.validation.paid_checks import Rules, close, is_open, next_check
+from worker.validation.paid_checks import Rules, close, next_check
 from worker.validation.scoring import CheckResult, open_row, run_deterministic, verdict
 
 
@@ -33,7 +33,7 @@ def asked(
     order = []
     while (at := next_check(all_checks, rows, [*[None] * len(free), *prices], rules)) is not None:
         score = scores[at - len(free)]
-        rows[at] = rows[at]._replace(score=score, passed=score >= 0.5, reason="asked")
+        rows[at] = rows[at]._replace(score=score, passed=score >= 0.5, reason="asked", is_open=False)
         order.append(all_checks[at].name)
     return order
 
@@ -94,11 +94,11 @@ def test_the_outcome_is_that_of_asking_all(
         rows = [*free, *map(open_row, checks)]
         while (at := next_check(all_checks, rows, [0.1] * len(rows), rules)) is not None:
             score = scores[at - len(free)]
-            rows[at] = rows[at]._replace(score=score, passed=score >= 0.5, reason="asked")
+            rows[at] = rows[at]._replace(score=score, passed=score >= 0.5, reason="asked", is_open=False)
         return close(rows, rules)
 
     some, every = play(Rules(at_least)), play(Rules(at_least, is_always=True))
-    assert not any(map(is_open, [*some, *every]))
+    assert not any(row.is_open for row in [*some, *every])
     mean = verdict(every, at_least)[1]
     if at_least is None or mean is None or abs(mean - at_least) > 1e-9:
         assert verdict(some, at_least)[0] is verdict(every, at_least)[0]
@@ -112,3 +112,12 @@ def test_a_check_with_a_template_is_asked(kind: str) -> None:
     for each in (check, negated):
         rows = run_deterministic([each], Subject("Rome"))
         assert next_check([each], rows, [0.01], Rules()) == 0
+
+
+def test_a_check_is_open_whatever_its_reason_says() -> None:
+    """A row is open until its check is asked or left out, and says so where it is stored."""
+    row = open_row(Check("rubric", "Polite?"))
+    asked = CheckResult("c", "rubric", None, None, row.reason)
+    assert [each.reason == row.reason for each in close([row, asked], Rules())] == [False, True]
+    assert row.as_document()["is_open"] is True
+    assert "is_open" not in close([row], Rules())[0].as_document()

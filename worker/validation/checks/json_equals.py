@@ -15,7 +15,7 @@ def json_equals(check: Check, subject: Subject) -> Score:
     """
     parsed = subject.parsed
     if parsed.error:
-        return no(f"no JSON in the output: {parsed.error}")
+        return no(parsed.error)
     if unordered_equal(check.argument, parsed.value):
         return yes("equal to the expected JSON")
     return no(str(explain(check.argument, parsed.value)))

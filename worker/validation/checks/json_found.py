@@ -14,5 +14,5 @@ def json_found(_: Check, subject: Subject) -> Score:
     "no JSON in the output: broken JSON: Expecting ',' delimiter: line 1 column 6 (char 5)"
     """
     if subject.parsed.error:
-        return no(f"no JSON in the output: {subject.parsed.error}")
+        return no(subject.parsed.error)
     return yes(f"the JSON is {show(subject.parsed.value)}")

@@ -37,7 +37,7 @@ def json_schema(check: Check, subject: Subject) -> Score:
     """
     parsed = subject.parsed
     if parsed.error:
-        return no(f"no JSON in the output: {parsed.error}")
+        return no(parsed.error)
     problems = SchemaValidator(check.argument).errors(parsed.value)
     if not problems:
         return yes("keeps to the schema")

@@ -62,7 +62,7 @@ class Parsed:
     value: Any = None
     """The value; null when there is an error."""
     error: str = ""
-    """Why there is no JSON; empty when there is."""
+    """The sentence that says that there is no JSON, and why; empty when there is."""
 
 
 @dataclass(slots=True)
@@ -94,13 +94,13 @@ class Subject:
         >>> Subject('{"a": 1}').parsed.value
         {'a': 1}
         >>> Subject("Hi").parsed.error
-        'there is no JSON in it; it begins: Hi'
+        'no JSON in the output, which begins: Hi'
         """
         if self._parsed is None:
             try:
                 self._parsed = Parsed(extract_json(self.text, lenient=self.is_lenient).value)
             except ExtractionError as error:
-                self._parsed = Parsed(error=str(error))
+                self._parsed = Parsed(error=error.after("no JSON in the output"))
         return self._parsed
 
     def at_node(self, value: Any) -> "Subject":

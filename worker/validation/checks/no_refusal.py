@@ -12,4 +12,4 @@ def no_refusal(_: Check, subject: Subject) -> Score:
     1.0
     """
     sign = refusal_sign(subject)
-    return no(f"refused: {sign}") if sign else yes("no refusal: neither the provider's field nor usual words")
+    return no(f"refused: {sign}") if sign else yes("no refusal found")

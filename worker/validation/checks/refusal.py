@@ -12,4 +12,4 @@ def refusal(_: Check, subject: Subject) -> Score:
     'refused: the output has the words "I\'m sorry, but I can\'t"'
     """
     sign = refusal_sign(subject)
-    return yes(f"refused: {sign}") if sign else no("no refusal: neither the provider's field nor usual words")
+    return yes(f"refused: {sign}") if sign else no("no refusal found")

@@ -145,7 +145,7 @@ def read_grade(reply: str) -> Grade:
     try:
         read = extract(reply, lenient=True).value
     except ExtractionError as error:
-        return Grade(None, f"no score in the reply: {error}")
+        return Grade(None, error.after("no score in the reply"))
     score, reason = read.get("score"), read.get("reason")
     if score is None:
         return Grade(None, "the reply has no score")

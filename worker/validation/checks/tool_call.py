@@ -39,7 +39,7 @@ def matches(check: Check, call: Mapping[str, Any], subject: Subject, inner: Inne
     try:
         arguments = subject.at_node(extract_json(text).value)
     except ExtractionError as error:
-        return no(f"the arguments are not JSON: {error}")
+        return no(error.after("no JSON in the arguments"))
     scores = [(each, inner.score(each, arguments)) for each in check.checks]
     failed = [score.reason for _, score in scores if not (score.passed or score.unavailable)]
     if open_score := undecided(scores, is_settled=bool(failed)):

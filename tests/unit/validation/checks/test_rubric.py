@@ -93,7 +93,7 @@ def test_a_prompt_must_show_the_output(prompt: str, text: str) -> None:
         ('{"score": -0.1}', None, "the score -0.1 is not from 0 to 1"),
         ('{"reason": "Good."}', None, "the reply has no score"),
         ("[1]", None, "no score in the reply: the JSON is a list, not an object"),
-        ("PASS", None, "no score in the reply: there is no JSON in it; it begins: PASS"),
+        ("PASS", None, "no score in the reply, which begins: PASS"),
         ("", None, "no score in the reply: the output is empty"),
         ('{"score": 1e999}', None, None),
     ],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from shared.contracts.checks import Check
 from tests.support.checking import call, outcome
 from worker.validation.checks import Answer
 
@@ -43,3 +44,15 @@ def test_its_reason_names_the_calls_and_what_is_wrong() -> None:
         'found weather({…}): arguments: 1 difference: /city: expected "Paris", found "Rome"'
     )
     assert outcome({"tool_call": "weather"}).reason == "expected a call of weather, found none"
+
+
+def test_calls_with_other_arguments_have_other_names() -> None:
+    """Two checks of one tool are two rows, named by what they check of its arguments."""
+    checks = [Check("tool_call", "fly", checks=(Check("contains", city),)) for city in ("Rome", "Lima")]
+    assert [check.label for check in checks] == [
+        "tool_call: fly(contains: Rome)",
+        "tool_call: fly(contains: Lima)",
+    ]
+    assert Check("tool_calls", checks=tuple(checks)).label == (
+        "tool_calls: fly(contains: Rome), fly(contains: Lima)"
+    )
