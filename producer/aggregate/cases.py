@@ -15,7 +15,11 @@ from producer.report.cases.opened_rows import OpenedCase, opened
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_vocabulary import CaseStatus
 from shared.names import Outcome
+from shared.upstream.failure_reasons import FailureReason
 
+NOT_REACHED: Final = frozenset({FailureReason.ABSENT.model_code, FailureReason.UNREACHABLE.model_code})
+"""Codes of errors of models whose address is to be looked at."""
+CHECK_UNAVAILABLE: Final = "check_unavailable"
 OUTCOMES: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.DECIDED)
 
 
@@ -125,6 +129,7 @@ class CaseTotals:
         self._groups = CaseGroups()
         self._by_case = ByCase()
         self._retried = 0
+        self._not_reached: dict[str, str] = {}
 
     def add(self, page: Sequence[ItemRow]) -> None:
         """Counts some rows."""
@@ -135,6 +140,7 @@ class CaseTotals:
             self._retried += case.row.attempts > 1
             if case.code:
                 self._errors[case.code] += 1
+                self._add_unreached(case)
             elif case.result is not None:
                 self._statuses[case.result["status"]] += 1
                 self._judging.add(case, case.result)
@@ -162,7 +168,22 @@ class CaseTotals:
             "retried": self._retried,
             "errors": dict(self._errors.most_common()),
             **self._groups.summary(),
+            **({"not_reached": found} if (found := self._unreached()) else {}),
         }
+
+    def _add_unreached(self, case: OpenedCase) -> None:
+        """Keeps the first error of each model that was not reached, and of the checks."""
+        if case.code in NOT_REACHED:
+            self._not_reached.setdefault(case.item.model, case.message)
+        elif case.code == CHECK_UNAVAILABLE:
+            self._not_reached.setdefault("", case.message)
+
+    def _unreached(self) -> list[dict[str, str]]:
+        """Names models and judges that were not reached, with the first error of each."""
+        judges = {
+            name: f"judge {name} could not be asked: {why}" for name, why in self._judging.not_reached.items()
+        }
+        return [{"model": name, "message": text} for name, text in {**judges, **self._not_reached}.items()]
 
     def design_effects(self) -> dict[str, float]:
         """Returns how related the answers to a case are: by models, prompts and repeats."""

@@ -105,6 +105,8 @@ class Judging:
 
     def __init__(self) -> None:
         self._judges: dict[str, _Judge] = {}
+        self.not_reached: dict[str, str] = {}
+        """Why a judge could not be asked the first time, by its name."""
         self._passed = self._failed = self._unreached = 0
         self._is_panel = False
         self._tallies = Counter[tuple[int, ...]]()
@@ -202,6 +204,7 @@ class Judging:
         word = vote["verdict"]
         if not word:
             judge.unreached += 1
+            self.not_reached.setdefault(str(vote["model"]), str(vote.get("unreachable") or ""))
             return
         judge.words[str(word)] += 1
         judge.cost_usd += vote.get("cost_usd") or 0.0

@@ -1,15 +1,15 @@
 """Explains why a run was aborted or a model not reached: what was called, where it is written, what helps."""
 
 import json
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-import msgspec
-
+from producer.aggregate.cases import NOT_REACHED as MODEL_NOT_REACHED
 from producer.cli.output import printable
 from producer.sample_api import DEFAULT_PORT
 from shared.contracts.case_run import SNAPSHOT_KEY, CaseRun
+from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import SNAPSHOT_KEY as QUERIES_KEY
 from shared.contracts.query_run import QueryRun
 from shared.kinds import Storage
@@ -20,7 +20,7 @@ from shared.upstream.failure_reasons import FailureReason
 
 CHAT_PATH: Final = "/chat/completions"
 LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-NOT_REACHED: Final = frozenset({FailureReason.ABSENT.model_code, FailureReason.UNREACHABLE.api_code})
+NOT_REACHED: Final = MODEL_NOT_REACHED | {FailureReason.UNREACHABLE.api_code}
 """Codes of errors for which the address is to be looked at."""
 
 
@@ -44,14 +44,23 @@ class Abort(NamedTuple):
     """What helps, beside continuing it."""
 
 
-def explain_abort(store: RunStore, info: RunInfo) -> Abort:
+def explain_abort(store: RunStore, info: RunInfo, document: Mapping[str, Any]) -> Abort:
     """Explains why a run was aborted.
+
+    Args:
+        store: reads the run.
+        info: the run.
+        document: of the run.
 
     Raises:
         RedisUnreachableError: Redis stays away.
     """
     if info.kind.storage is Storage.MAILBOXES:
-        return Abort(store.wait_reason(info.run))
+        live, why = LiveRun.from_snapshot(info.snapshot), store.wait_reason(info.run)
+        base = live.api_base if live else ""
+        return Abort(
+            _explained(why, [Called(base, with_path(base, CHAT_PATH), "--api-base")] if base else [])
+        )
     last = b""
     for page in store.item_pages(info.run):
         last = next((row.line for row in reversed(page) if row.outcome is Outcome.ERROR), last)
@@ -59,41 +68,24 @@ def explain_abort(store: RunStore, info: RunInfo) -> Abort:
     why = printable(str(error.get("message") or ""))
     if error.get("code") not in NOT_REACHED:
         return Abort(why)
-    called = _called(info)
+    called = _called(info, document)
     hints = dict.fromkeys(hint for each in called for hint in _hints(each))
     return Abort(_explained(why, called), tuple(hints))
 
 
-class _Model(msgspec.Struct):
-    """What is read of the payload of an item."""
-
-    model: str
-
-
-_MODELS: Final = msgspec.json.Decoder(_Model)
-
-
-def unreached(store: RunStore, info: RunInfo) -> list[str]:
-    """Explains for each model of a cases run that was not reached what was called and where it is written.
-
-    Raises:
-        RedisUnreachableError: Redis stays away.
-    """
-    if SNAPSHOT_KEY not in info.snapshot:
+def unreached(info: RunInfo, document: Mapping[str, Any]) -> list[str]:
+    """Explains for each model and judge that was not reached what was called and where it is written."""
+    found = _not_reached(document)
+    if not found:
         return []
-    found = dict[str, str]()
-    for page in store.item_pages(info.run, with_payload=True):
-        for row in page:
-            if row.outcome is not Outcome.ERROR or not any(code.encode() in row.line for code in NOT_REACHED):
-                continue
-            error = json.loads(row.line)["error"]
-            if error["code"] in NOT_REACHED:
-                found.setdefault(_MODELS.decode(row.payload).model, printable(str(error["message"])))
     run = CaseRun.from_snapshot(info.snapshot)
-    return [
-        _explained(why, [_called_for(run, model)] if run.models[model].api_base else [])
-        for model, why in found.items()
-    ]
+    return [_explained(printable(each["message"]), _called_for(run, each["model"])) for each in found]
+
+
+def _not_reached(document: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
+    """Returns what was not reached, with the first error of each; nothing of runs without models."""
+    found: Sequence[Mapping[str, str]] = document["summary"].get("not_reached", ())
+    return found
 
 
 def _explained(why: str, called: Sequence[Called]) -> str:
@@ -102,23 +94,23 @@ def _explained(why: str, called: Sequence[Called]) -> str:
     return why + (f" ({places})" if places else "")
 
 
-def _called_for(run: CaseRun, model: str) -> Called:
-    """Returns what is called for a model that has an `api_base`."""
-    base = run.models[model].api_base
-    return Called(base, with_path(base, CHAT_PATH), run.written_at.get(model, ""))
+def _called_for(run: CaseRun, model: str) -> list[Called]:
+    """Returns what is called for a model or judge; nothing for one without an `api_base`."""
+    endpoint = {**run.check_models, **run.judges, **run.models}.get(model)
+    if endpoint is None or not endpoint.api_base:
+        return []
+    return [Called(endpoint.api_base, with_path(endpoint.api_base, CHAT_PATH), run.written_at.get(model, ""))]
 
 
-def _called(info: RunInfo) -> list[Called]:
-    """Returns what a run calls, each address once."""
+def _called(info: RunInfo, document: Mapping[str, Any]) -> list[Called]:
+    """Returns what a run calls and did not reach, each address once."""
     if QUERIES_KEY in info.snapshot:
         return [Called(QueryRun.from_snapshot(info.snapshot).api_url)]
-    run = CaseRun.from_snapshot(info.snapshot) if SNAPSHOT_KEY in info.snapshot else None
-    found = {
-        endpoint.api_base: _called_for(run, model)
-        for model, endpoint in (run.models.items() if run else ())
-        if run and endpoint.api_base
-    }
-    return list(found.values())
+    if SNAPSHOT_KEY not in info.snapshot:
+        return []
+    run = CaseRun.from_snapshot(info.snapshot)
+    called = (each for model in _not_reached(document) for each in _called_for(run, model["model"]))
+    return list({each.base: each for each in called}.values())
 
 
 def _place(called: Called, why: str) -> str:

@@ -23,7 +23,7 @@ from producer.report.comparison.wording import (
     sentences,
     transitions,
 )
-from producer.tables import LEAST_MODEL, LEAST_NAME, cut_middle
+from producer.tables import LEAST_NAME, cut_middle
 from producer.text import many, plural
 from shared.names import Outcome
 
@@ -98,7 +98,7 @@ def _print_sides(output: Output, contents: Contents) -> None:
     used = [at for at in range(len(columns)) if any(row[at] for row in rows)]
     columns, rows = [columns[at] for at in used], [[row[at] for at in used] for row in rows]
     spare = [name for name in ("STARTED (UTC)", "INPUT") if name in columns]
-    least = LEAST_MODEL if (output.width or WIDTH) >= USUAL_WIDTH else LEAST_NAME
+    least = TITLE // 2 if (output.width or WIDTH) >= USUAL_WIDTH else LEAST_NAME
     output.table(columns, rows, right=(items,), spare=spare, middle=(title, "INPUT"), least=least)
     lines = []
     for key in ("models", "prompts"):

@@ -74,7 +74,7 @@ def print_ending(
     if is_shown:
         show(closing(session, document, has_next=is_kept and not has_hint))
     if is_aborted and not options.json and not options.jsonl:
-        abort = explain_abort(session.store, info)
+        abort = explain_abort(session.store, info, document)
         again = f"`{session.command(*next_command(document))}`"
         does = "asks again" if document["counts"]["error"] else "continues it"
         output.error(
@@ -106,7 +106,7 @@ def _print_dead_hint(session: Session, info: RunInfo, document: Mapping[str, Any
     """Prints which models were not reached, and where to find errors of items that were not printed."""
     options = session.options
     if document["counts"]["error"] and not (info.state == RunState.ABORTED or options.json or options.jsonl):
-        for why in unreached(session.store, info):
+        for why in unreached(info, document):
             session.output.warn(why)
     is_shown = kinds.of(info.kind).screen.get().details is not None or session.options.json
     if document["counts"]["error"] and not is_shown:

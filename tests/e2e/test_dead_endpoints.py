@@ -66,6 +66,7 @@ def test_one_dead_model_ends_only_its_own_items(cli: Cli, tmp_path: Path) -> Non
         shown = cli("run", path, *QUICK)
     sentence = f"({places['dead']}/chat/completions, api_base at {path}:"
     assert shown.err.count(sentence) == 1, shown
+    assert "check rubric: Is polite. could not be asked: dead: " in shown.err, "an unreachable judge is named"
     assert (done.code, found["state"]) == (1, "finished")
     assert found["counts"] | {"passed": 33, "error": 15, "skipped": 0} == found["counts"]
     assert found["summary"]["errors"] == {"upstream_connection": 12, "check_unavailable": 3}

@@ -234,9 +234,18 @@ def test_ids_of_named_runs_are_whole_at_80_columns(
     monkeypatch.setattr(Output, "width", 80)
     with edited(tmp_path) as contents:
         one, other = contents.sides
-        named = (one._replace(label="baseline with gpt-4o-mini"), other._replace(label="careful prompt"))
+        ids = ("eval-2026-11-22T18-10-27", "eval-2026-11-22T18-20-31")
+        named = (
+            one._replace(name=ids[0], label="baseline, gpt-4o-mini"),
+            other._replace(name=ids[1], label="careful prompt"),
+        )
         print_comparison(Output(GlobalOptions()), replace(contents, sides=named), 20)
     head, *rows = capsys.readouterr().out.splitlines()[:3]
     assert head.split()[:2] == ["RUN", "ID"]
-    assert "baseline with gpt-4o-mini" in rows[0]
-    assert [row.count(run) for row, run in zip(rows, ("run-a", "run-b"), strict=True)] == [1, 1]
+    assert [
+        f"{row[3:].split('  ')[0]} is {run}" for row, run in zip(rows, ids, strict=True) if run in row
+    ] == [
+        f"baseline, gpt-4o-mini is {ids[0]}",
+        f"careful prompt is {ids[1]}",
+    ]
+    assert max(map(len, rows)) <= 80
