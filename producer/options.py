@@ -99,9 +99,12 @@ class QueryChoice:
         """Returns it as options; empty for all queries."""
         options = ["--last-failed"] * (self.ids is not None)
         options += [f"--category {name}" for name in self.categories]
-        options += [f"-k {self.containing}"] * bool(self.containing)
-        options += [f"--first {self.first}"] * (self.first is not None)
-        options += [f"--sample {self.sample}"] * (self.sample is not None)
+        if self.containing:
+            options.append(f"-k {self.containing}")
+        if self.first is not None:
+            options.append(f"--first {self.first}")
+        if self.sample is not None:
+            options.append(f"--sample {self.sample}")
         return " ".join(options)
 
 

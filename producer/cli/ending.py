@@ -255,5 +255,6 @@ def closing(session: Session, document: Mapping[str, Any], *, has_next: bool = T
     sentence = f"{verdict.mark} {output.folded(verdict.sentence, indent=2)}"
     lines = ["", output.painted(headline, "dim"), output.painted(sentence, "bold", verdict.style)]
     words = next_command(document) if has_next else ()
-    lines += [f"{output.painted('next:', 'cyan')} {session.command(*words)}"] * bool(words)
+    if words:
+        lines.append(f"{output.painted('next:', 'cyan')} {session.command(*words)}")
     return "\n".join(lines)

@@ -220,13 +220,16 @@ def _figures(case: OpenedCase) -> list[str]:
         figures.append(dollars(row.cost_usd))
     elif figures:
         figures.append("cost unknown")
-    figures += [f"{case.total_tokens:,} tokens"] * bool(case.total_tokens)
+    if case.total_tokens:
+        figures.append(f"{case.total_tokens:,} tokens")
     score = (result.get("metrics") or {}).get("rouge_l")
     figures += [] if score is None else [f"ROUGE-L {float(score):.2f}"]
     checks = result.get("score")
     figures += [] if checks is None else [f"score {float(checks):.2f}"]
-    figures += [f"human label: {case.item.label}"] * (case.item.label is not None)
-    figures += [plural(row.attempts, "attempt")] * (row.attempts > 1)
+    if case.item.label is not None:
+        figures.append(f"human label: {case.item.label}")
+    if row.attempts > 1:
+        figures.append(plural(row.attempts, "attempt"))
     return figures
 
 
@@ -277,7 +280,8 @@ def _stage(stage: Mapping[str, Any], *, is_brief: bool) -> Line:
         for key, value in detail.items()
         if value not in EMPTY_VALUES and key not in _SHOWN_ELSEWHERE
     ]
-    notes += [f"reply: {detail.get('reply')}"] * bool(detail.get("reply"))
+    if detail.get("reply"):
+        notes.append(f"reply: {detail.get('reply')}")
     letter = {"pass": "p", "fail": "f"}.get(str(stage["outcome"]), "s")
     return Line(letter, TITLES.get(name, name), notes=[note for note in notes if note])
 

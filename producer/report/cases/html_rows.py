@@ -320,7 +320,8 @@ def _cell(answers: Sequence[Answer], name: str) -> dict[str, Any]:
     score = first.score if first is not None and first.score is not None and first.score < 1 else None
     figures = [] if score is None or letter == "f" else [f"score {score:.2f}"]
     figures += [] if first is None or first.latency_ms is None else [seconds(first.latency_ms)]
-    figures += ["cached"] * (first is not None and first.is_cached)
+    if first is not None and first.is_cached:
+        figures.append("cached")
     return {
         "letter": letter,
         "name": name,

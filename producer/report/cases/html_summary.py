@@ -122,8 +122,10 @@ def _rated(model: Mapping[str, Any], group: Mapping[str, Any] | None, column: Co
     if group is None and model["latency_ms"]:
         facts.append(Fact("P95", seconds(model["latency_ms"]["p95"])))
     facts.append(Fact("cost", dollars(found["cost_usd"])))
-    facts += [Fact(f"✗ {found['failed']:,} failed", tone="f")] * bool(found["failed"])
-    facts += [Fact(f"! {plural(found['errors'], 'error')}", tone="e")] * bool(found["errors"])
+    if found["failed"]:
+        facts.append(Fact(f"✗ {found['failed']:,} failed", tone="f"))
+    if found["errors"]:
+        facts.append(Fact(f"! {plural(found['errors'], 'error')}", tone="e"))
     metric = Metric(cut_middle(name, HEAD_CHARS), "no answers", cut_middle(over, HEAD_CHARS), facts=facts)
     if not found["passed"] + found["failed"]:  # errors alone are no answers
         return metric
@@ -167,7 +169,8 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
     left = [model["model"] for model in timed if model["per_thousand"] is None]
     first = [model["model"] for model in timed if not model["latency_ms"]]
     notes = [f"Not in the chart, price unknown: {', '.join(left)}."] * bool(left)
-    notes += [f"All answers cached, times of their first calls: {', '.join(first)}."] * bool(first)
+    if first:
+        notes.append(f"All answers cached, times of their first calls: {', '.join(first)}.")
     note = " ".join(notes)
     chart = scatter(priced, x_label="seconds, P50 to P95", y_label=f"US dollars per {PER_ANSWERS:,} answers")
     found = [("Speed vs. Price", markup(chart), note)]
@@ -230,7 +233,8 @@ def statuses_of(document: Mapping[str, Any]) -> list[tuple[str, int, str]]:
         if number and status != "passed"
     ]
     found += [(code, number, "no output") for code, number in summary["errors"].items()]
-    found += [(SKIPPED, skipped, "the run ended first")] * bool(skipped)
+    if skipped:
+        found.append((SKIPPED, skipped, "the run ended first"))
     return sorted(found, key=lambda each: (each[0] == CaseStatus.FAILED_CHECKS, -each[1]))
 
 
@@ -288,9 +292,11 @@ def _meta(document: Mapping[str, Any], run: CaseRun, info: RunInfo) -> list[str]
     """Returns what was run, how long it took, and what it cost."""
     counts, summary = document["counts"], document["summary"]
     sizes = [plural(summary["cases"], "case"), plural(len(summary["models_asked"]), "model")]
-    sizes += [plural(len(run.prompts), "prompt")] * bool(run.prompts)
+    if run.prompts:
+        sizes.append(plural(len(run.prompts), "prompt"))
     what = " × ".join(sizes)  # noqa: RUF001 - the sign for times
-    what += f", {summary['repeat']} times" * (summary["repeat"] > 1)
+    if summary["repeat"] > 1:
+        what += f", {summary['repeat']} times"
     done = counts["passed"] + counts["failed"] + counts["error"]
     took = f"{done:,} of {counts['total']:,} done"
     took = took if summary["duration_s"] is None else duration(summary["duration_s"])

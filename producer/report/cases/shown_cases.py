@@ -64,7 +64,8 @@ def _shown(case: OpenedCase, run: CaseRun) -> ShownItem:
     is_free = run.mode == FREEFORM and outcome in {Outcome.PASSED, Outcome.FAILED}
     reason = None if is_free else reason_of(case)
     asked = asked_of(item, run.system_prompt)
-    asked += [Spoken("images", ", ".join(item.images))] * bool(item.images)
+    if item.images:
+        asked.append(Spoken("images", ", ".join(item.images)))
     return ShownItem(
         position=case.row.index,
         name=f"{item.name} · {item.asked}",

@@ -116,7 +116,8 @@ class CasesHtmlReport:
         tags = list(rows.having("tag"))
         chips = [Chip("show", "failed", "Cases that failed"), Chip("show", "errors", "Cases with errors")]
         word = "Models" if len({model for model, _ in order}) > 1 else "Prompts"
-        chips += [Chip("show", "differ", f"{word} differ")] * (len(order) > 1)
+        if len(order) > 1:
+            chips.append(Chip("show", "differ", f"{word} differ"))
         chips += [Chip("tag", tag, tag) for tag in tags] if len(tags) <= MOST_CHIPS else []
         reasons, errors = rows.answers("reason"), self._matrix.error_kinds
         tones = {kind: "n" if kind == NOT_ASKED else "e" if kind in errors else "f" for kind in reasons}
@@ -164,7 +165,8 @@ class CasesHtmlReport:
             for model, number in columns.items()
         ]
         notes = [] if self._is_freeform else [self._first(is_all_passed=is_all_passed)]
-        notes += [gate_of(document)] * any(metric.target is not None for metric in metrics)
+        if any(metric.target is not None for metric in metrics):
+            notes.append(gate_of(document))
         title = "Prompt" if self._is_freeform else "Case"
         return Head(len(order), metrics, title, notes, "Cases", spans)
 

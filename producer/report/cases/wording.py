@@ -176,18 +176,22 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
     if summary["mode"] == FREEFORM:
         parts = [f"not checked {counts['passed'] + counts['failed']:,}"]
     parts += [f"errors {counts['error']:,}"]
-    parts += [f"skipped {counts['skipped']:,}"] * bool(counts["skipped"])
+    if counts["skipped"]:
+        parts.append(f"skipped {counts['skipped']:,}")
     paid = summary.get("paid_usd")
     if paid and dollars(paid) != dollars(summary["known_cost_usd"]):
         spent = f"{spent}, paid {dollars(paid)}"
     parts += [spent, f"tokens {tokens:,}"]
     if cached:
         parts.append(f"{cached:,} from cache (cost and tokens of the original calls, latencies excluded)")
-    parts += [f"retried {summary['retried']:,}"] * bool(summary["retried"])
+    if summary["retried"]:
+        parts.append(f"retried {summary['retried']:,}")
     judge = summary["judge"]
     votes = f" by {judge['calls']:,} votes" if len(judge["judges"]) > 1 else ""
-    parts += [f"judged {judge['judged'] if votes else judge['calls']:,}{votes}"] * bool(judge["calls"])
-    parts += [f"judge unreachable {judge['unreached']:,}"] * bool(judge["unreached"])
+    if judge["calls"]:
+        parts.append(f"judged {judge['judged'] if votes else judge['calls']:,}{votes}")
+    if judge["unreached"]:
+        parts.append(f"judge unreachable {judge['unreached']:,}")
     return parts
 
 

@@ -79,7 +79,8 @@ class Setting(NamedTuple):
             return f"{self.name} {self._quoted(before)} → {self._quoted(after)}"
         removed, added = count_changed_lines(self.before, self.after)
         parts = [f"{plural(removed, 'line')} removed"] * bool(removed)
-        parts += [f"{added:,} added" if removed else f"{plural(added, 'line')} added"] * bool(added)
+        if added:
+            parts.append(f"{added:,} added" if removed else f"{plural(added, 'line')} added")
         return f"{self.name} ({', '.join(parts)})"
 
     def _quoted(self, text: str) -> str:

@@ -326,7 +326,8 @@ def begin(page: Page) -> bytes:
         f"default-src 'none'; style-src {_digest(style)} {_digest(NO_SCRIPT)}; "
         f"script-src {' '.join(map(_digest, scripts))}; base-uri 'none'; form-action 'none'"
     )
-    policy += "; img-src data:" * page.has_images
+    if page.has_images:
+        policy += "; img-src data:"
     return fill(TEMPLATE, "begin", page, markup(style), markup(NO_SCRIPT), markup(policy))
 
 

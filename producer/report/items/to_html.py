@@ -123,7 +123,8 @@ class ItemsHtmlReport:
         text = "" if result is None else json.dumps(result, ensure_ascii=False)
         rest = ", ".join(f"{name} {value}" for name, value in columns[1:])
         figures = [f"tried {row.attempts:,} times"] * (row.attempts > 1)
-        figures += ["from the cache"] * (CACHED in row.code)
+        if CACHED in row.code:
+            figures.append("from the cache")
         figures += [] if row.latency_ms is None else [f"{row.latency_ms:,} ms"]
         figures += [] if row.cost_usd is None else [cost(row.cost_usd)]
         why = plain(item.message or item.code, GIST_CHARS)
@@ -152,8 +153,10 @@ def _metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
     if judged:
         rate = wilson(counts["passed"], judged)
         facts = [Fact(f"{counts['passed']:,} of {judged:,} with a result")]
-        facts += [Fact(f"✗ {counts['failed']:,} failed", tone="f")] * bool(counts["failed"])
-        facts += [Fact(f"! {counts['error']:,} without", tone="e")] * bool(counts["error"])
+        if counts["failed"]:
+            facts.append(Fact(f"✗ {counts['failed']:,} failed", tone="f"))
+        if counts["error"]:
+            facts.append(Fact(f"! {counts['error']:,} without", tone="e"))
         interval = f"95%: {' to '.join(bounds(rate.as_document(), 0))}"
         value = percent(rate.value)
         yield Metric(

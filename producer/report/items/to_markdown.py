@@ -37,7 +37,8 @@ class ItemsMarkdownReport:
         run, columns = self._info.run, columns_of(self._info.kind)
         verdict = verdict_of(document)
         lines = [f"# {markdown(str(verdict))}", ""]
-        lines += [markdown(" ".join(verdict.why)), ""] * bool(verdict.why)
+        if verdict.why:
+            lines += [markdown(" ".join(verdict.why)), ""]
         lines += [
             f"Run {markdown(run)}, {headline(document)}.",
             "",

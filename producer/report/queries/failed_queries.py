@@ -69,7 +69,8 @@ class QueryFailures:
             lines.append(grouped(reason, number, "query"))
             for failure in self._failed[reason]:
                 lines.append(f"    {hanging(failure.line, ' ' * 6)}")
-                lines += [f"    {ANSWER}{failure.answer}"] * bool(failure.answer)
+                if failure.answer:
+                    lines.append(f"    {ANSWER}{failure.answer}")
         for error, names in self._errors.items():
             number = self._numbers[error]
             some = ", ".join(names) + (f" and {number - len(names):,} more" if number > len(names) else "")

@@ -170,7 +170,8 @@ def _tags(query: OpenedQuery, baseline: Mapping[str, Any]) -> list[str]:
         tags += [plain(tag, NAME_CHARS) for tag in (value if isinstance(value, list) else [value])]
     if result is not None and not query.code:
         tags += [NO_CITATION] * (not is_citation_applicable(result)) + [NO_KEYWORD] * is_vacuous(result)
-    tags += [RETRIED] * (query.row.attempts > 1)
+    if query.row.attempts > 1:
+        tags.append(RETRIED)
     return list(dict.fromkeys(filter(None, tags)))
 
 
@@ -300,7 +301,8 @@ def _source(source: FoundSource, limit: int) -> dict[str, Any]:
         source.section if source.section != source.name else "",
         source.id if source.id != source.name else "",
     ]
-    facts += [f"score {source.score}"] * bool(source.score)
+    if source.score:
+        facts.append(f"score {source.score}")
     facts += [f"{key} {value}" for key, value in source.more.items()]
     return {
         "name": source.name,

@@ -76,7 +76,8 @@ def page_of(document: Mapping[str, Any], info: RunInfo, *, is_brief: bool = Fals
     pace = f"{run.delay_s:g} s apart" if run.delay_s else f"{run.concurrency:,} at a time"
     meta = [plural(document["counts"]["total"], "query"), f"{run.api_url}{run.path}", pace]
     meta += [] if summary["duration_s"] is None else [f"took {duration(summary['duration_s'])}"]
-    meta += [f"{summary['retried']:,} sent again"] * bool(summary["retried"])
+    if summary["retried"]:
+        meta.append(f"{summary['retried']:,} sent again")
     meta += [
         f"passed queries are shown briefly, all of it: proctor results {info.run} --format jsonl"
     ] * is_brief
@@ -188,8 +189,10 @@ def _passed(document: Mapping[str, Any]) -> Metric:
     if counts["error"] and has_answer:
         sent = has_answer + counts["error"]
         facts.append(Fact(f"{percent(counts['passed'] / sent)} of all {sent:,} sent"))
-    facts += [Fact(f"✗ {counts['failed']:,} failed", tone="f")] * bool(counts["failed"])
-    facts += [Fact(f"! {counts['error']:,} no answer", tone="e")] * bool(counts["error"])
+    if counts["failed"]:
+        facts.append(Fact(f"✗ {counts['failed']:,} failed", tone="f"))
+    if counts["error"]:
+        facts.append(Fact(f"! {counts['error']:,} no answer", tone="e"))
     return Metric(
         "Passed",
         percent(rate["value"]) if has_answer else NO_ANSWERS,

@@ -108,8 +108,10 @@ class QueriesHtmlReport:
             chips += [Chip("tag", name, name) for name in traits]
         counts = document["counts"]
         lead = [f"{counts['failed']:,} failed"] * bool(counts["failed"])
-        lead += [f"{counts['error']:,} without an answer"] * bool(counts["error"])
-        lead += [f"{counts['skipped']:,} never sent"] * bool(counts["skipped"])
+        if counts["error"]:
+            lead.append(f"{counts['error']:,} without an answer")
+        if counts["skipped"]:
+            lead.append(f"{counts['skipped']:,} never sent")
         of_checks = set(REASON_OF_CHECK.values())
         reasons = [
             Chip("reason", name, name, "f" if name in of_checks else "" if name == NEVER_SENT else "e")

@@ -71,7 +71,8 @@ class Thread:
     def drawn(self) -> "Markup":
         """Returns the chart of the whole conversation."""
         parts = [plural(self.turns, "turn"), *(f"{self.decisions[word]} {word}" for word in self.decisions)]
-        parts += [f"{plural(self.freezes, 'turn')} frozen"] * bool(self.freezes)
+        if self.freezes:
+            parts.append(f"{plural(self.freezes, 'turn')} frozen")
         return chart(
             self.course.points(MOST_POINTS), f"Affect and decisions of the thread: {', '.join(parts)}"
         )
@@ -204,8 +205,10 @@ def first_to_read(threads: Sequence[Thread], ranked: Sequence[int]) -> str:
         return ""
     thread = threads[ranked[0]]
     problems = [f"{plural(thread.errors, 'failed turn')}"] * bool(thread.errors)
-    problems += [plural(thread.freezes, "freeze")] * bool(thread.freezes)
-    problems += [plural(thread.discarded, "discarded proposal")] * bool(thread.discarded)
+    if thread.freezes:
+        problems.append(plural(thread.freezes, "freeze"))
+    if thread.discarded:
+        problems.append(plural(thread.discarded, "discarded proposal"))
     if not problems:
         return ""
     return f"Look first at {thread.name}: {', '.join(problems)} in {plural(thread.turns, 'turn')}."

@@ -144,5 +144,6 @@ def _sorted_by(threads: Threads) -> str:
     """Returns how threads are sorted."""
     found = threads.threads
     words = ["failed first"] * any(thread.errors for thread in found)
-    words += ["most freezes first"] * any(thread.freezes for thread in found)
+    if any(thread.freezes for thread in found):
+        words.append("most freezes first")
     return ", ".join(words) or "in run order"

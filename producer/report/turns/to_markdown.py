@@ -53,7 +53,8 @@ class MarkdownReport:
         rules = {f"{rule} {words}": summary["rules"][rule] for rule, words in RULES.items()}
         verdict = verdict_of(document)
         lines = [f"# {markdown(str(verdict))}", ""]
-        lines += [markdown(" ".join(verdict.why)), ""] * bool(verdict.why)
+        if verdict.why:
+            lines += [markdown(" ".join(verdict.why)), ""]
         source = f" of {markdown(self._info.title, CELL_CHARS)}" if self._info.title else ""
         lines += [f"Run {markdown(self._info.run)}{source}, {headline(document)}.", ""]
         lines += _table(("decision", "turns", "share"), _shares(summary["decisions"], decided))

@@ -53,7 +53,8 @@ def outcome(document: Mapping[str, Any]) -> Outcome:
         text = f"{'all ' * (total > 1)}{plural(total, 'turn')} decided: {decisions}"
     else:
         text = f"{decided:,} of {plural(total, 'turn')} decided" if total else "no turns"
-        text += f" ({decisions})" * bool(decisions)
+        if decisions:
+            text += f" ({decisions})"
     return Outcome(text, why=list(_sentences(document)))
 
 
@@ -98,9 +99,12 @@ def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not calls:
         return []
     counted = [("calls made", calls["made"]), ("calls avoided", calls["avoided"])]
-    counted += [("cached answers", calls["from_cache"])] * bool(calls["from_cache"])
-    counted += [("calls given up", calls["given_up"])] * bool(calls["given_up"])
-    counted += [("replies without a JSON object", calls.get("unread"))] * bool(calls.get("unread"))
+    if calls["from_cache"]:
+        counted.append(("cached answers", calls["from_cache"]))
+    if calls["given_up"]:
+        counted.append(("calls given up", calls["given_up"]))
+    if calls.get("unread"):
+        counted.append(("replies without a JSON object", calls.get("unread")))
     counted += [("invalid summaries proposed", calls.get("invalid_shapes"))] * bool(
         calls.get("invalid_shapes")
     )
