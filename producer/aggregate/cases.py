@@ -178,12 +178,10 @@ class CaseTotals:
         elif case.code == CHECK_UNAVAILABLE:
             self._not_reached.setdefault("", case.message)
 
-    def _unreached(self) -> list[dict[str, str]]:
-        """Names models and judges that were not reached, with the first error of each."""
-        judges = {
-            name: f"judge {name} could not be asked: {why}" for name, why in self._judging.not_reached.items()
-        }
-        return [{"model": name, "message": text} for name, text in {**judges, **self._not_reached}.items()]
+    def _unreached(self) -> dict[str, str]:
+        """Returns the first error of each model or judge that was not reached."""
+        judges = self._judging.not_reached.items()
+        return {name: f"judge {name} could not be asked: {why}" for name, why in judges} | self._not_reached
 
     def design_effects(self) -> dict[str, float]:
         """Returns how related the answers to a case are: by models, prompts and repeats."""

@@ -79,12 +79,12 @@ def unreached(info: RunInfo, document: Mapping[str, Any]) -> list[str]:
     if not found:
         return []
     run = CaseRun.from_snapshot(info.snapshot)
-    return [_explained(printable(each["message"]), _called_for(run, each["model"])) for each in found]
+    return [_explained(printable(why), _called_for(run, model)) for model, why in found.items()]
 
 
-def _not_reached(document: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
+def _not_reached(document: Mapping[str, Any]) -> Mapping[str, str]:
     """Returns what was not reached, with the first error of each; nothing of runs without models."""
-    found: Sequence[Mapping[str, str]] = document["summary"].get("not_reached", ())
+    found: Mapping[str, str] = document["summary"].get("not_reached", {})
     return found
 
 
@@ -109,7 +109,7 @@ def _called(info: RunInfo, document: Mapping[str, Any]) -> list[Called]:
     if SNAPSHOT_KEY not in info.snapshot:
         return []
     run = CaseRun.from_snapshot(info.snapshot)
-    called = (each for model in _not_reached(document) for each in _called_for(run, model["model"]))
+    called = (each for model in _not_reached(document) for each in _called_for(run, model))
     return list({each.base: each for each in called}.values())
 
 

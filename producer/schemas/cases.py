@@ -226,15 +226,6 @@ class CheckFigures(Part):
     """Of a rubric: how far its judges can be trusted."""
 
 
-class NotReached(Part):
-    """A model or judge that could not be reached."""
-
-    model: str
-    """Empty: a check's, which the message names."""
-    message: str
-    """The first error."""
-
-
 class CasesSummary(RunFigures):
     """The figures of a cases run."""
 
@@ -267,8 +258,8 @@ class CasesSummary(RunFigures):
     """Only of runs with tags."""
     checks: OptionalKey[tuple[CheckFigures, ...]] = None
     """Only of runs with checks."""
-    not_reached: OptionalKey[tuple[NotReached, ...]] = None
-    """Only of runs with models or judges that could not be reached."""
+    not_reached: OptionalKey[dict[str, str]] = None
+    """The first error of each model or judge that could not be reached; of checks under an empty name."""
 
 
 class CasesRun(RunHead):
