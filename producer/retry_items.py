@@ -16,7 +16,8 @@ from producer.report.queries import opened_rows as query_rows
 from producer.retry_turns import Retried
 from shared.codecs.item_rows import UNJUDGED, ItemRow
 from shared.errors import ConfigError, RunStateError, UsageError
-from shared.ledger import ChunkPlan, Ledger
+from shared.ledger import ChunkPlan
+from shared.ledger.ledger import Ledger
 from shared.names import Outcome, RunState
 from shared.runs import RunInfo, RunStore
 from shared.upstream.failure_reasons import ENDS_QUERY_RUN

@@ -17,7 +17,8 @@ from producer.options import Publishes
 from shared.codecs.turn_batches import unpack_batch
 from shared.contracts.live_turns import LiveRun
 from shared.errors import RunStateError, UsageError
-from shared.ledger import ChunkPlan, Ledger
+from shared.ledger import ChunkPlan
+from shared.ledger.ledger import Ledger
 from shared.runs import RunInfo, RunStore, TurnRow
 from shared.runs.pages import ChunkFields
 

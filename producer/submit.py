@@ -29,7 +29,8 @@ from producer.options import Publishes, SubmitOptions, SubmittedRun
 from shared.clock import now_ms
 from shared.errors import IdempotencyConflictError, LoadLostError, NoRoomError, ProctorError
 from shared.kinds import Kind
-from shared.ledger import Ledger, Opened
+from shared.ledger import Opened
+from shared.ledger.ledger import Ledger
 from shared.observability import tracing
 from shared.runs import RunStore
 from shared.runs.info import PATH_KEY

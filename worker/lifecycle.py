@@ -25,7 +25,7 @@ from shared import __version__
 from shared.broker import Publisher
 from shared.errors import ProctorError
 from shared.kinds import all_kinds
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.ledger.times import Times
 from shared.observability import tracing
 from shared.runs import RunStore

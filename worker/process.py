@@ -22,7 +22,8 @@ from typing import Final
 from shared.broker import Publisher
 from shared.errors import ProctorError, RedisRefusingError
 from shared.kinds import Kind
-from shared.ledger import Ledger, Wake
+from shared.ledger import Wake
+from shared.ledger.ledger import Ledger
 from shared.observability import tracing
 from shared.processes.heartbeat import Heartbeat, sweep_dead
 from shared.settings import Settings

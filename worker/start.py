@@ -57,15 +57,17 @@ def _reporting(run: Callable[[], int]) -> int:
 def _supervise(options: Options) -> int:
     settings = Settings.from_environment()
     set_up_logs(f"supervisor.{os.getpid()}", settings)
-    # Checked here first, so that a wrong URL gives one line and one exit code, not one per process.
-    connection = resolve_target(settings)
     # Imported by name: a worker process needs no supervisor.
     supervisor = import_module("worker.supervisor")
     _slots(options, settings)
     if import_module("worker.forking").IS_SAFE:
         for module in import_module("worker.kinds").modules_of(options.kinds):
             import_module(module)
-        gc.freeze()  # what is shared with the workers is not touched by their collections
+    gc.freeze()  # what is shared with the workers is not touched by their collections
+    gc.enable()
+    # Checked here first, so that a wrong URL gives one line and one exit code, not one per process; and after
+    # the imports, during which the embedded server starts.
+    connection = resolve_target(settings)
     if connection.embedded:
         supervisor.keep_embedded_server(settings, connection.lease)
     code: int = supervisor.supervise(options, settings, lambda child: _reporting(lambda: _work(child)))
@@ -118,3 +120,4 @@ def _calm_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_AFTER)
+    gc.enable()

@@ -118,6 +118,7 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast:
         unpriced=[whom for whom, (calls, usd) in costs.items() if calls and usd is None],
         warnings=[*model_warnings(_endpoints(plan), os.environ), *misspelt_models(plan, options.cases)],
         missing=missing_keys(_under_test(plan), os.environ),
+        items=plan.total,
         plan=plan,
     )
 

@@ -12,12 +12,13 @@ from shared.codecs.item_rows import unpack_item
 from shared.errors import UnknownItemError
 from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, run_dead_key
 from shared.kinds import Storage, kind_named
-from shared.ledger import DeadItem, unpack_dead
+from shared.ledger.wire import unpack_dead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from producer.cli.item_names import ItemName
+    from shared.ledger import DeadItem
 
 PAGE: Final = 500
 """Entries fetched in one round trip."""

@@ -81,5 +81,6 @@ def forecast_queries(source: Source, options: SubmitOptions) -> Forecast | None:
         f"{plural(len(chosen), 'query')}{repeats} to {run.api_url}",
         noun="request",
         warnings=warnings,
+        items=len(chosen) * run.repeat,
         baselines=baselines,
     )

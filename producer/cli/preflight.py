@@ -66,6 +66,8 @@ class Forecast:
     """What will probably fail."""
     missing: MissingKeys | None = None
     """Variables without which no run of workers with this environment can succeed."""
+    items: int | None = None
+    """How many items the run has, where that was counted."""
     plan: PlannedRun | None = None
     """What was read of a file of cases for it, so that it is not read again."""
     baselines: Baselines | None = None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import redis
 
     from shared.broker import Publisher
-    from shared.ledger import Ledger
+    from shared.ledger.ledger import Ledger
     from shared.queues import WakeQueues
     from shared.runs import RunStore
     from shared.server.client import Connection
@@ -127,7 +127,7 @@ class Session:
     @cached_property
     def ledger(self) -> Ledger:
         """The ledger, with the time limits of a running command."""
-        from shared.ledger import Ledger  # noqa: PLC0415 - start-up: `--help` must not load redis
+        from shared.ledger.ledger import Ledger  # noqa: PLC0415 - start-up: `--help` must not load redis
         from shared.ledger.times import Times  # noqa: PLC0415 - same
 
         settings = self.settings
@@ -178,8 +178,8 @@ class Session:
         Raises:
             RedisUnreachableError: Redis is away.
         """
-        if self.connection.embedded and oldest_beat_s(self.settings.data_dir) is None:
-            return 0
+        if self.settings.redis_url is None and oldest_beat_s(self.settings.data_dir) is None:
+            return 0  # before the embedded server is started, so that it starts while workers do
         return sum(worker.layout >= layout for worker in self.impatient_store.workers(kind))
 
     def warn_if_unwritable(self) -> None:

@@ -7,28 +7,25 @@ from typing import TYPE_CHECKING, Final
 
 from producer import kinds
 from producer.cli.error_exit import SCHEMA_VERSION
-from producer.cli.live.view import View
 from producer.cli.options.case_options import read_case_choice
 from producer.cli.options.model_options import read_live_run
 from producer.cli.options.query_options import read_query_choice, read_query_run
 from producer.cli.options.shared_options import SubmitChoice
 from producer.cli.preflight import announce
 from producer.cli.session import Session
-from producer.last_failed import earlier_run
 from producer.load.detect import detect_kind
 from producer.load.source import Source
 from producer.options import SubmitOptions, SubmittedRun
-from producer.submit import submit
 from producer.text import count, plural
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
 from shared.kinds import Kind, kind_named
-from shared.runs.waiting import outdated_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from producer.aggregate.gates import Gate
+    from producer.cli.live.view import View
 
 MOST_NAME_CHARS: Final = 120
 """Of a run's name."""
@@ -50,6 +47,8 @@ class Submission:
         self._choice = choice
         self.source = Source(file)
         self._options: SubmitOptions | None = None
+        self.items: int | None = None
+        """How many items the run has, where `announce` has found that out."""
 
     def kind(self) -> Kind:
         """Returns the kind of the file.
@@ -91,6 +90,8 @@ class Submission:
 
     def _limited(self, options: SubmitOptions, kind: Kind) -> SubmitOptions:
         """Limits a run to what failed in the newest run of the file; to nothing where nothing did."""
+        from producer.last_failed import earlier_run  # noqa: PLC0415 - start-up: only this option needs it
+
         limit, output = kinds.of(kind).limit, self._session.output
         if limit is None:
             raise UsageError(f"--last-failed is not for {kind}", hint="leave it out")
@@ -123,6 +124,7 @@ class Submission:
         forecast = kinds.of(self.kind()).forecast
         found = forecast.get()(self.source, self.options()) if forecast else None
         if found is not None:
+            self.items = found.items
             if gates and found.plan is not None:
                 from producer.aggregate.gates import check_gate_names  # noqa: PLC0415 - start-up: only gates need it
 
@@ -132,7 +134,7 @@ class Submission:
             self._options = replace(self.options(), plan=found.plan, baselines=found.baselines)
             announce(self._session, self.source.name, found)
 
-    def send(self, view: View, *, is_attended: bool = False) -> SubmittedRun:
+    def send(self, view: "View", *, is_attended: bool = False) -> SubmittedRun:
         """Submits the whole file, or nothing of it.
 
         Args:
@@ -144,6 +146,8 @@ class Submission:
             InputError: the file breaks its contract.
             ProctorError: see `producer.submit.submit`.
         """
+        from producer.submit import submit  # noqa: PLC0415 - start-up: checking a file must not load redis
+
         session = self._session
         if session.connection.risk:
             session.output.warn(f"{session.connection.risk}; `proctor doctor` shows how to fix it")
@@ -211,6 +215,8 @@ def add_no_options(common: SubmitOptions, _choice: SubmitChoice) -> SubmitOption
 
 def lacking_workers(session: Session, submitted: SubmittedRun) -> str:
     """Returns why a run waits for workers; empty if some can work on it."""
+    from shared.runs.waiting import outdated_text  # noqa: PLC0415 - start-up: see `Submission.send`
+
     kind = submitted.kind
     if session.count_workers(kind, submitted.layout):
         return ""

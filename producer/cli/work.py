@@ -70,16 +70,36 @@ def has_workers(session: Session, kind: Kind) -> bool:
     return bool(session.count_workers(kind, LAYOUT))
 
 
-def submit_and_follow(session: Session, submission: Submission, options: WorkOptions) -> int:
+def submit_and_follow(
+    session: Session, submission: Submission, options: WorkOptions, workers: LocalWorkers | None = None
+) -> int:
     """Submits a file, follows its run to the end, prints the result, and returns the exit code.
+
+    Args:
+        session: access to Redis and the data folder.
+        submission: the file.
+        options: how to work.
+        workers: of this command, if it has made them; they may be started already.
 
     Raises:
         ProctorError: see `Submission.send`.
     """
-    return work(session, submission.kind(), options, lambda view: submission.send(view, is_attended=True).run)
+    return work(
+        session,
+        submission.kind(),
+        options,
+        lambda view: submission.send(view, is_attended=True).run,
+        workers,
+    )
 
 
-def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[View], str]) -> int:
+def work(
+    session: Session,
+    kind: Kind,
+    options: WorkOptions,
+    begin: Callable[[View], str],
+    workers: LocalWorkers | None = None,
+) -> int:
     """Begins a run, follows it to its end, prints the result, and returns the exit code.
 
     Args:
@@ -87,12 +107,15 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         kind: kind of the run.
         options: how to work.
         begin: submits or resumes and returns the run's id, while workers start.
+        workers: as of `submit_and_follow`.
     """
-    workers = LocalWorkers(session, [kind], processes=options.processes, in_flight=options.in_flight)
+    workers = workers or LocalWorkers(
+        session, [kind], processes=options.processes, in_flight=options.in_flight
+    )
     view = open_view(session.output)
     run, incremental = "", None
     try:
-        if not has_workers(session, kind):
+        if not workers.is_working and not has_workers(session, kind):
             workers.start()
         run = begin(view)
         session.seen.add(run)

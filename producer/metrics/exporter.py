@@ -17,7 +17,7 @@ from prometheus_client.utils import floatToGoString
 from producer.metrics.families import FAMILIES, Buckets, Family, Type
 from producer.metrics.look import Look, take_look
 from shared.errors import RedisUnreachableError
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.observability.counters import LATENCY_BOUNDS_S
 
 if TYPE_CHECKING:

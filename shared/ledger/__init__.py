@@ -4,9 +4,10 @@ producer   open, load…, seal, wait_durable, publish the wakes
 worker     per wake-up: claim, work, commit… (the last one gives the chunk back), publish the wakes
 steward    one thread in each worker: tick every second, publish the wakes; renew every third of a lease
 commands   control, retry, remove, forget
+
+What is imported here needs no client of Redis: files are checked without one.
 """
 
-from shared.ledger.ledger import Ledger
 from shared.ledger.types import (
     ChunkPlan,
     Claim,
@@ -23,7 +24,6 @@ from shared.ledger.types import (
     Try,
     Wake,
 )
-from shared.ledger.wire import unpack_dead
 
 __all__ = [
     "ChunkPlan",
@@ -34,12 +34,10 @@ __all__ = [
     "Committed",
     "DeadItem",
     "HeldLease",
-    "Ledger",
     "Opened",
     "PartCommit",
     "Row",
     "ThreadCommit",
     "Try",
     "Wake",
-    "unpack_dead",
 ]

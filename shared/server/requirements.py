@@ -25,7 +25,7 @@ LEDGER: Final = (
     "zadd zcard zpopmin zrandmember zrange zrangebyscore zrem zremrangebyscore zrevrange zscore",
 )
 """Commands of the ledger, its readers and the limits."""
-TRANSPORT: Final = ("brpop rpop watch unwatch psubscribe punsubscribe",)
+TRANSPORT: Final = ("brpop client|unblock rpop watch unwatch psubscribe punsubscribe",)
 """Commands that only Celery's transport needs."""
 INTRODUCTION: Final = "client|setinfo"
 """Sent by the client library on connect. Redis 7.0 does not have it and refuses its name in a rule."""

@@ -24,7 +24,7 @@ from producer.options import SubmitOptions
 from producer.submit import submit
 from shared.broker import Publisher, make_app
 from shared.contracts.query_run import QueryRun
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.runs import RunStore
 from shared.server.client import RedisTarget
 from tests.support.eventually import eventually

@@ -16,7 +16,8 @@ from prometheus_client import generate_latest
 
 from producer.metrics.exporter import registry_of
 from shared import keys
-from shared.ledger import ChunkPlan, Ledger
+from shared.ledger import ChunkPlan
+from shared.ledger.ledger import Ledger
 from shared.observability.counters import LATENCY_BOUNDS_S, MOST_UPSTREAMS, Call
 from tests.support.redis_server import RedisServer
 

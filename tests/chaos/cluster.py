@@ -23,7 +23,7 @@ from producer.load.source import Source
 from producer.submit import submit
 from shared.broker import Publisher, make_app
 from shared.errors import UnknownRunError
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.ledger.scripts import compose_all
 from shared.ledger.times import Times
 from shared.runs import RunInfo, RunStore

@@ -16,7 +16,8 @@ from redis import exceptions
 
 from shared import keys
 from shared.errors import RedisUnreachableError
-from shared.ledger import Ledger, bounds
+from shared.ledger import bounds
+from shared.ledger.ledger import Ledger
 from shared.ledger.scripts import FOLDER, NAMES, compose, functions_of, ledger_library
 from shared.ledger.times import TIMES
 from shared.server.client import RedisTarget

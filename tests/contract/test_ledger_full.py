@@ -9,8 +9,9 @@ import redis
 
 from shared import keys
 from shared.errors import RedisFullError, RedisRefusingError
-from shared.ledger import HeldLease, Ledger, Row
+from shared.ledger import HeldLease, Row
 from shared.ledger.calls import ScriptCaller, refused_write
+from shared.ledger.ledger import Ledger
 from shared.server import diagnostics
 from tests.support.ledger_runs import Store, TimedLedger, open_run, state_of, submit_cases, submit_turns
 from tests.support.redis_server import RedisServer, break_snapshots

@@ -5,8 +5,9 @@ import pytest
 from shared import keys, kinds
 from shared.codecs.turn_batches import Block, pack_block
 from shared.kinds import Kind, Storage, all_kinds, register
-from shared.ledger import PartCommit, ThreadCommit, unpack_dead
+from shared.ledger import PartCommit, ThreadCommit
 from shared.ledger.scripts import compose_all
+from shared.ledger.wire import unpack_dead
 from tests.support.ledger_runs import (
     Store,
     TimedLedger,

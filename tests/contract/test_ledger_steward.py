@@ -4,9 +4,10 @@ import pytest
 
 from shared import keys
 from shared.codecs.turn_batches import unpack_block
-from shared.ledger import ChunkPlan, HeldLease, Wake, unpack_dead
+from shared.ledger import ChunkPlan, HeldLease, Wake
 from shared.ledger.bounds import FIRST_LAYOUT, LAYOUT
 from shared.ledger.times import TIMES
+from shared.ledger.wire import unpack_dead
 from tests.support.ledger_runs import (
     Store,
     TimedLedger,

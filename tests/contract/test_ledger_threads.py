@@ -5,12 +5,8 @@ import pytest
 from shared import keys
 from shared.codecs.turn_batches import Block, pack_block, unpack_block
 from shared.errors import RunStateError
-from shared.ledger import (
-    PartCommit,
-    ThreadCommit,
-    Try,
-    unpack_dead,
-)
+from shared.ledger import PartCommit, ThreadCommit, Try
+from shared.ledger.wire import unpack_dead
 from shared.runs import RunStore
 from tests.support.ledger_runs import (
     Store,

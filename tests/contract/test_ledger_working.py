@@ -3,15 +3,9 @@
 import pytest
 
 from shared import keys
-from shared.ledger import (
-    ClaimedItem,
-    HeldLease,
-    Row,
-    Try,
-    Wake,
-    unpack_dead,
-)
+from shared.ledger import ClaimedItem, HeldLease, Row, Try, Wake
 from shared.ledger.bounds import LAYOUT
+from shared.ledger.wire import unpack_dead
 from shared.runs.upstreams import run_scope_name
 from tests.support.ledger_runs import (
     Store,

@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING
 
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.names import RunState
 from tests.support.cli import Cli
 from tests.support.processes import Processes

@@ -17,6 +17,9 @@ HEAVY: Final = re.compile(
     r"^(redis|celery|kombu|pydantic|pydantic_core|rich|litellm|flower|aiohttp|deepdiff|msgspec|structlog|opentelemetry)(\.|$)"
 )
 
+NETWORK: Final = re.compile(r"^(redis|celery|kombu|asyncio|ssl|aiohttp|worker|rich)(\.|$)")
+"""What checking a file of cases does without."""
+
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -96,3 +99,40 @@ def test_closed_streams_are_no_failure(env: dict[str, str], tmp_path: Path, clos
     )
     assert done.returncode == 0
     assert ("PROCTOR_REDIS_URL" in done.stdout) == ("1>&-" not in closed)
+
+
+def bench(folder: Path, **case: object) -> list[str]:
+    """Writes a bench of one case with its recorded answer; returns the arguments that run it."""
+    bench = {"name": "b", "system_prompt": "Answer.", "models": ["m"], "test_cases": [case]}
+    (folder / "bench.yaml").write_text(json.dumps({**bench, "config": {"judge_model": None}}))
+    (folder / "outputs.jsonl").write_text('{"case": 0, "model": "m", "output": "{}"}')
+    return ["run", "bench.yaml", "--outputs", "outputs.jsonl"]
+
+
+def test_a_broken_file_is_refused_before_anything_is_started(env: dict[str, str], tmp_path: Path) -> None:
+    """A case that breaks its contract costs no server, no worker, and no import of what they need."""
+    data = tmp_path / "data"
+    command = [sys.executable, "-P", "-c", LOADER, json.dumps([bench(tmp_path, inptu="Hi")])]
+    done = subprocess.run(
+        command,
+        env={**env, "PROCTOR_DATA_DIR": str(data)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ((_, names),) = map(json.loads, done.stdout.splitlines())
+    assert "producer.load.bench_cases" in names
+    assert [name for name in names if NETWORK.match(name)] == []
+    assert not data.exists()
+
+
+def test_a_run_of_one_case_starts_one_worker(env: dict[str, str], tmp_path: Path) -> None:
+    """Workers beyond the number of items would only start and stop."""
+    command = [sys.executable, "-P", "-m", "producer", *bench(tmp_path, input="Hi"), "-v"]
+    more = {"PROCTOR_DATA_DIR": str(tmp_path / "data"), "PROCTOR_EMBEDDED_IDLE_S": "0.5"}
+    more |= {"PROCTOR_PROCESSES": "3"}
+    done = subprocess.run(
+        command, env={**env, **more}, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "started 1 worker here" in done.stderr

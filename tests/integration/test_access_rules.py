@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from shared.errors import RedisDeniedError, RedisUnsuitableError
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.ledger.scripts import compose_all
 from shared.server.client import RedisTarget, resolve_target
 from shared.server.requirements import acl_line, commands, server_version

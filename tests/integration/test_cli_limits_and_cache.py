@@ -9,7 +9,7 @@ import pytest
 
 from producer.cli.main import run
 from shared import keys
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.upstream.costs import CostBook
 from tests.support.ledger_runs import submit_cases
 

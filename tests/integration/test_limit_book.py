@@ -6,7 +6,7 @@ import pytest
 
 from shared import keys
 from shared.errors import UsageError
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.upstream.limits import LimitBook, Limits
 
 if TYPE_CHECKING:

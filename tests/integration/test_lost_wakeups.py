@@ -16,7 +16,8 @@ from redis.exceptions import ResponseError
 from shared import keys
 from shared.broker import Publisher, make_app
 from shared.errors import RedisDeniedError
-from shared.ledger import Ledger, Wake
+from shared.ledger import Wake
+from shared.ledger.ledger import Ledger
 from shared.queues import UNACKED_INDEX_KEY, UNACKED_KEY, WakeQueues
 from shared.server.client import RedisTarget
 from shared.server.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, REPLY_TIMEOUT_S
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     import redis
 
 QUEUE = f"{keys.PREFIX}turns"
+BRPOP_S = 1.0
+"""How long the server waits for a message before it answers that there is none."""
 HALF_OPEN_S = 10.0
 """Within this time work goes on after connections fell silent; it was 50 s."""
 
@@ -281,3 +284,16 @@ def test_a_refused_acknowledgement_holds_no_place(
             while len(taken) < 2:
                 broker.drain_events(timeout=5)
     assert taken == ["one", "two"]
+
+
+def test_a_waiting_channel_closes_at_once(redis_server: RedisServer) -> None:
+    """Closing does not wait for the second that the server may take to answer an empty queue."""
+    guard_transports()
+    with Connection(f"redis+socket://{redis_server.socket}") as broker:
+        channel: Any = broker.channel()  # the stubs have another class
+        with closing(broker.SimpleQueue("idle")) as idle, Consumer(channel, [idle.queue]):
+            with pytest.raises(TimeoutError):
+                broker.drain_events(timeout=0.05)
+            began_s = monotonic()
+            channel.close()
+            assert monotonic() - began_s < BRPOP_S / 2

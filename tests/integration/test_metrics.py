@@ -14,7 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from producer.metrics.exporter import registry_of, serving
 from producer.metrics.families import FAMILIES
 from shared import keys
-from shared.ledger import ChunkPlan, Ledger
+from shared.ledger import ChunkPlan
+from shared.ledger.ledger import Ledger
 from shared.observability.counters import MOST_UPSTREAMS, OTHER
 from shared.server.client import RedisTarget
 from shared.upstream.failure_reasons import FailureReason

@@ -19,8 +19,8 @@ from shared.errors import (
     UsageError,
 )
 from shared.kinds import CASES, TURNS
-from shared.ledger import Ledger
 from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT
+from shared.ledger.ledger import Ledger
 from shared.ledger.times import Times
 from shared.names import RunState
 from shared.runs import RunInfo

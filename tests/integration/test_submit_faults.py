@@ -21,7 +21,8 @@ from shared.errors import (
     RedisUnreachableError,
 )
 from shared.kinds import TURNS
-from shared.ledger import Ledger, Wake
+from shared.ledger import Wake
+from shared.ledger.ledger import Ledger
 from shared.names import RunState
 from shared.server.client import RedisTarget
 from tests.support.inline_worker import InlineWorker

@@ -18,7 +18,7 @@ from shared import keys
 from shared.clock import now_ms
 from shared.codecs.parked_items import History, WaitReason
 from shared.errors import UsageError
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.upstream.cached_answers import AnswerBook
 from shared.upstream.costs import CostBook
 from shared.upstream.failure_reasons import FailureReason

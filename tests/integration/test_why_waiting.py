@@ -11,7 +11,7 @@ from shared.contracts.case_run import CaseRun, Endpoint
 from shared.contracts.query_run import QueryRun
 from shared.kinds import CASES, QUERIES, TURNS, Kind, Storage
 from shared.lazy import Lazy
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.names import RunState
 from shared.runs import RunInfo, RunStore
 from shared.runs.upstreams import Upstreams, upstreams_of

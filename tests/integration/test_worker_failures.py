@@ -10,7 +10,8 @@ from producer.cli.live.fleet import read_overview
 from producer.metrics.look import take_look
 from shared import keys
 from shared.kinds import TURNS, all_kinds
-from shared.ledger import ChunkPlan, HeldLease, Ledger, Wake
+from shared.ledger import ChunkPlan, HeldLease, Wake
+from shared.ledger.ledger import Ledger
 from shared.ledger.times import Times
 from shared.processes.heartbeat import FOLDER
 from shared.settings import Settings

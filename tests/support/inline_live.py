@@ -10,7 +10,8 @@ from producer.options import SubmitOptions
 from producer.submit import submit
 from shared.contracts.live_turns import LiveRun
 from shared.kinds import TURNS
-from shared.ledger import Ledger, Wake
+from shared.ledger import Wake
+from shared.ledger.ledger import Ledger
 from shared.runs import RunStore
 from shared.settings import Settings
 from tests.support.eventually import eventually

@@ -11,7 +11,8 @@ from uuid import uuid4
 
 from shared.clock import now_ms
 from shared.codecs.turn_batches import Block, pack_block
-from shared.ledger import Claim, ClaimedThread, Committed, Ledger, PartCommit, ThreadCommit, Wake
+from shared.ledger import Claim, ClaimedThread, Committed, PartCommit, ThreadCommit, Wake
+from shared.ledger.ledger import Ledger
 from shared.runs import RunStore
 from worker.breakpoint.thread_decider import Batch, RunPolicy, ThreadOutcome, decide_thread, request_ids
 

@@ -5,16 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from shared.codecs.turn_batches import Block, pack_batch, pack_block, unpack_batch
 from shared.kinds import Storage, kind_named
-from shared.ledger import (
-    ChunkPlan,
-    Claim,
-    Committed,
-    Ledger,
-    PartCommit,
-    Row,
-    ThreadCommit,
-    Wake,
-)
+from shared.ledger import ChunkPlan, Claim, Committed, PartCommit, Row, ThreadCommit, Wake
+from shared.ledger.ledger import Ledger
 from tests.support.ledger_twin import TEST_CLOCK_KEY, TEST_SCRIPTS
 
 if TYPE_CHECKING:

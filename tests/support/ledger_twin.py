@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import ProctorError
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.ledger.scripts import compose_all
 from tests.support.ledger_model import LedgerModel
 from tests.support.ledger_model_view import as_redis, read_redis

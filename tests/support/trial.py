@@ -19,7 +19,7 @@ from producer.options import SubmitOptions
 from producer.submit import submit
 from shared import keys
 from shared.broker import Publisher, make_app
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.ledger.times import Times
 from shared.runs import RunInfo, RunStore
 from shared.server.client import RedisTarget

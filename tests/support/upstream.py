@@ -18,7 +18,7 @@ import aiohttp
 
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.ledger.times import Times
 from shared.server.client import RedisTarget
 from shared.upstream.limits import Limits

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shared.broker import Publisher, make_app
 from shared.codecs.turn_batches import pack_batch
-from shared.ledger import ChunkPlan, Ledger, Wake
+from shared.ledger import ChunkPlan, Wake
+from shared.ledger.ledger import Ledger
 from shared.runs import RunInfo, RunStore, TurnRow
 from shared.server.client import RedisTarget
 from tests.support.eventually import eventually

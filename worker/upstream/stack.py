@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from shared import keys
 from shared.errors import RedisUnreachableError
-from shared.ledger import Ledger
+from shared.ledger.ledger import Ledger
 from shared.settings import CACHE_TTL_S
 from worker.upstream.budget import Budget
 from worker.upstream.cache import ResponseCache

@@ -1,12 +1,13 @@
 """`proctor run FILE`: submits a file, runs it, follows it and reports, in one command."""
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from producer.cli.completions import complete_files, complete_runs
+from producer.cli.local.local_workers import LocalWorkers
 from producer.cli.options.case_options import CaseOptions, SelectionOptions
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.global_options import jsonl_option
@@ -29,10 +30,15 @@ from producer.cli.options.shared_options import (
 from producer.cli.report_files import check_formats, plan_files
 from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
-from shared.kinds import QUERIES
+from shared.kinds import QUERIES, Kind
+from shared.ledger.bounds import LAYOUT
 
 if TYPE_CHECKING:
-    from producer.options import SubmitOptions
+    from collections.abc import Sequence
+
+    from producer.aggregate.gates import Gate
+    from producer.cli.submission import Submission
+    from producer.notify import Webhook
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,47 +107,79 @@ def command(
     seconds, writes the reports of what is done, and keeps the run.
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
-    from producer.cli import checking, work  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
-    from producer.cli.submission import Submission  # noqa: PLC0415 - same
-    from producer.notify import read_webhook  # noqa: PLC0415 - same
+    from producer.cli.submission import Submission  # noqa: PLC0415 - start-up: `--help` must not load pydantic
 
     file = one_file(file, config)
     _refuse_contradictions(session, file, reports, options, gates)
-    if notify is not None and (options.detach or options.dry_run or options.rank):
-        raise UsageError("--notify is for a run that is followed", hint="`proctor watch RUN --notify URL`")
     files, parsed_gates = plan_files(reports.paths, reports.export), [parse_gate(text) for text in gates]
-    webhook = read_webhook(notify, session.settings, os.environ) if notify is not None else None
-    limits = (workers.processes, workers.in_flight, options.timeout_s)
+    webhook = _webhook(session, notify, options)
+    submission, processes, started = None, workers.processes, None
+    if file is not None:
+        choice = SubmitChoice(submit, models, cases, selection, queries, workers.in_flight)
+        submission = Submission(session, file, choice)
+        check_formats(files, submission.kind())
+        refuse_no_text(submission.kind(), no_text=no_text)
+        if options.dry_run:
+            from producer.cli import checking  # noqa: PLC0415 - start-up: only a dry run needs it
+
+            return checking.print_counts(session, submission)
+        submission.options()  # a wrong option is refused before anything is started
+        check_gates(parsed_gates, submission.kind())
+        processes = _announce(session, submission, processes, options, parsed_gates)
+        if not options.detach and not options.rank:
+            started = _start(session, submission.kind(), processes, workers.in_flight)
+    from producer.cli import ranking_output, work  # noqa: PLC0415 - takes as long as workers do to start
+
+    limits = (processes, workers.in_flight, options.timeout_s)
     work_options = work.WorkOptions(*limits, files, parsed_gates, not no_text, webhook)
-    if file is None:
+    if submission is None:
         return work.resume(session, str(options.resumed), work_options)
-    choice = SubmitChoice(submit, models, cases, selection, queries, workers.in_flight)
-    submission = Submission(session, file, choice)
-    kind = submission.kind()
-    check_formats(files, kind)
-    refuse_no_text(kind, no_text=no_text)
-    if options.dry_run:
-        return checking.print_counts(session, submission)
-    settings = submission.options()  # a wrong option is refused before anything is started
-    check_gates(parsed_gates, kind)
-    if workers.processes is None and kind == QUERIES:
-        work_options = replace(work_options, processes=_most_processes(session, settings))
-    is_detached = options.detach or workers.processes == 0
-    submission.announce(
-        parsed_gates, starts_workers=lambda: not is_detached and not work.has_workers(session, kind)
-    )
     if options.detach:
         return work.detach(session, submission, work_options)
     if options.rank:
-        from producer.cli import ranking_output  # noqa: PLC0415 - start-up: only a ranking needs it
-
-        return ranking_output.run_and_rank(session, submission, work_options, settings.cases)
-    return work.submit_and_follow(session, submission, work_options)
+        return ranking_output.run_and_rank(session, submission, work_options, submission.options().cases)
+    return work.submit_and_follow(session, submission, work_options, started)
 
 
-def _most_processes(session: Session, settings: "SubmitOptions") -> int:
-    """Returns how many processes queries keep at work: more than are in flight would only start and stop."""
-    return min(session.settings.processes, settings.queries.concurrency)
+def _webhook(session: Session, notify: str | None, options: RunOptions) -> "Webhook | None":
+    if notify is None:
+        return None
+    if options.detach or options.dry_run or options.rank:
+        raise UsageError("--notify is for a run that is followed", hint="`proctor watch RUN --notify URL`")
+    from producer.notify import read_webhook  # noqa: PLC0415 - start-up: asyncio
+
+    return read_webhook(notify, session.settings, os.environ)
+
+
+def _announce(
+    session: Session,
+    submission: "Submission",
+    processes: int | None,
+    options: RunOptions,
+    gates: "Sequence[Gate]",
+) -> int | None:
+    """Announces what is going to be sent; returns how many processes it keeps at work, None for the default.
+
+    Further ones would only start and stop, which costs more than a few items.
+    """
+    kind, most = submission.kind(), processes
+    if processes is None and kind == QUERIES:
+        most = min(session.settings.processes, submission.options().queries.concurrency)
+    starts_workers = not options.detach and most != 0
+    submission.announce(
+        gates, starts_workers=lambda: starts_workers and not session.count_workers(kind, LAYOUT)
+    )
+    if processes is not None or options.detach or submission.items is None:
+        return most
+    return max(1, min(submission.items, most or session.settings.processes))
+
+
+def _start(session: Session, kind: Kind, processes: int | None, in_flight: int | None) -> LocalWorkers:
+    """Starts workers if none is alive; they load what they need while this process does, and end with it."""
+    workers = LocalWorkers(session, [kind], processes=processes, in_flight=in_flight)
+    if not session.count_workers(kind, LAYOUT):
+        workers.start()
+    return workers
 
 
 def _refuse_contradictions(

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import Final, TypeVar
 
@@ -20,9 +21,22 @@ from shared.names import RunState
 from shared.runs import RunInfo
 
 LOOK_EVERY_S: Final = 0.2
-"""Polling interval; short, because small runs end within a second."""
+"""Longest polling interval."""
+FIRST_LOOK_S: Final = 0.02
+"""Shortest one: small runs end within a second."""
+LOOK_SHARE: Final = 0.1
+"""The polling interval, as a share of the time that the run was followed: so much later is its end seen."""
 
 T = TypeVar("T")
+
+
+def look_after(followed_s: float) -> float:
+    """Returns the pause before the next look at a run that was followed for some time.
+
+    >>> look_after(0.0), look_after(1.0), look_after(60.0)
+    (0.02, 0.1, 0.2)
+    """
+    return min(LOOK_EVERY_S, max(FIRST_LOOK_S, LOOK_SHARE * followed_s))
 
 
 class Follower:
@@ -67,6 +81,7 @@ class Follower:
             RedisUnreachableError: Redis was unavailable for longer than `PROCTOR_PATIENCE_S`.
             InfrastructureError: the workers started here ended.
         """
+        began_s = monotonic()
         while True:
             info = self._try(self._look)
             if info is not None:
@@ -74,8 +89,9 @@ class Follower:
                     return info
                 self._check_workers(info)
                 self._end_at_deadline()
-            if info is None or self._try(lambda: self._meanwhile(LOOK_EVERY_S) or True) is None:
-                self._wait(LOOK_EVERY_S)
+            pause_s = look_after(monotonic() - began_s)
+            if info is None or self._try(partial(self._gather, pause_s)) is None:
+                self._wait(pause_s)
 
     def _try(self, read: Callable[[], T]) -> T | None:
         """Reads from Redis; None if it is briefly unavailable."""
@@ -87,6 +103,10 @@ class Follower:
                 raise
             self._wait_for_redis(error)
             return None
+
+    def _gather(self, within_s: float) -> bool:
+        self._meanwhile(within_s)
+        return True
 
     def _wait(self, within_s: float) -> None:
         self._pause.wait(within_s)
