@@ -2,7 +2,8 @@
 
 Run as `python -m tests.benchmarks.bench_pages`. The report is made of real rows by the real writer; the
 browser loads it from disk with an empty profile. A search is timed from the last key to the frame that shows
-what was found, with the pause that waits for further keys; the first one begins when the page has loaded.
+all that was found, with the pause that waits for further keys; the first one begins when the page has loaded,
+and unpacks all rows.
 """
 
 import argparse
@@ -23,6 +24,7 @@ CASES: Final = 100_000
 MODELS: Final = ("acme/quick", "acme/careful")
 OUTPUTS: Final = (GOOD, GOOD, WRONG, GOOD, GOOD, GOOD, NO_JSON, GOOD, GOOD)
 FIRST_SCREEN_GOAL_S: Final = 1.5
+FIRST_SEARCH_GOAL_S: Final = 5.0
 SEARCH_GOAL_S: Final = 0.3
 SEARCH_S: Final = 60.0
 SEARCHES: Final = ("ticket-77777", "no such words", "lyon", "e", "34", "class")
@@ -32,6 +34,7 @@ TIMED: Final = """(() => {
   window.timed = null;
   const began = performance.now();
   new MutationObserver((_, observer) => {
+    if (shown.textContent.endsWith("searched")) return;
     observer.disconnect();
     requestAnimationFrame(() => setTimeout(() => { window.timed = performance.now() - began; }));
   }).observe(shown, { childList: true });
@@ -72,12 +75,15 @@ def measured(path: Path, folder: Path) -> int:
         paint, loaded = (float(browser.evaluate(each)) / 1000 for each in (PAINT, LOADED))
         print(f"  first screen   {paint:6.2f} s (goal {FIRST_SCREEN_GOAL_S:g} s)")
         print(f"  chips and keys {loaded:6.2f} s")
+        cold = search(browser, "zebra")
+        print(f"  first search   {cold:6.2f} s (goal {FIRST_SEARCH_GOAL_S:g} s)")
         times = {words: search(browser, words) for words in SEARCHES}
         for words, took in times.items():
             print(f"  search         {took:6.2f} s (goal {SEARCH_GOAL_S:g} s): {words}")
     finally:
         browser.close()
-    return int(paint > FIRST_SCREEN_GOAL_S or max(times.values()) > SEARCH_GOAL_S)
+    has_lost = paint > FIRST_SCREEN_GOAL_S or cold > FIRST_SEARCH_GOAL_S
+    return int(has_lost or max(times.values()) > SEARCH_GOAL_S)
 
 
 def search(browser: Browser, words: str) -> float:

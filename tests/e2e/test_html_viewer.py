@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from producer.report.html.viewer import FIRST
 from tests.support.browser import Browser
 from tests.support.eventually import eventually
 from tests.support.report_reading import current, is_clean, opened, press, says
@@ -16,6 +17,15 @@ pytestmark = pytest.mark.browser
 ROW: Final = "[data-rows] > [data-row]"
 SHOWN: Final = "[data-shown]"
 NUMBER: Final = 2_000
+HELD: Final = """
+window.isHeld = true;
+const text = Response.prototype.text;
+Response.prototype.text = async function () {
+  while (window.isHeld) await new Promise((done) => setTimeout(done, 5));
+  return text.call(this);
+};
+"""
+"""Nothing is unpacked as long as `isHeld` is set."""
 
 
 @pytest.fixture(scope="module")
@@ -163,17 +173,67 @@ def test_the_address_brings_everything_back(browser: Browser, page: str) -> None
     browser.click(f"{ROW} .cell:nth-of-type(1) > summary")
     eventually(lambda: _holds(browser.evaluate("location.hash"), "open="))
     where = browser.evaluate("location.hash")
-    assert browser.texts(".panel .outcome") == [f"outcome {current(browser)[1:]}"]
+    eventually(partial(says, browser, ".panel .outcome", f"outcome {current(browser)[1:]}"))
     opened(browser, f"{page}{where}")
-    says(browser, SHOWN, "222 of 2,000 cases")
-    assert browser.contents(f"{ROW} .lead b")[:10] == before
-    assert browser.texts(".panel .outcome") == [f"outcome {current(browser)[1:]}"]
+    eventually(partial(says, browser, SHOWN, "222 of 2,000 cases"))
+    eventually(lambda: _is(browser.contents(f"{ROW} .lead b")[:10], before))
+    eventually(partial(says, browser, ".panel .outcome", f"outcome {current(browser)[1:]}"))
     opened(browser, page)
     press(browser, "j")
     assert browser.evaluate("document.querySelector('#panel').checkVisibility()")
     browser.evaluate("history.back()")
     eventually(lambda: _is(browser.texts("#panel h2"), []))
     assert current(browser) is None
+    is_clean(browser)
+
+
+def test_the_address_opens_a_row_far_below(browser: Browser, page: str) -> None:
+    """A row that was compressed is in sight beside its panel, and so is the one that a key leads to."""
+    opened(browser, f"{page}#open=c1555.1")
+    for key, at, cell in (("", 1555, 1), ("f", 1560, 0), ("k", 1555, 0), ("j", 1560, 0)):
+        press(browser, *key)
+        eventually(partial(says, browser, ".panel .outcome", f"outcome {at}.{cell}"))
+        eventually(partial(_is_in_sight, browser, f"#c{at}[data-current]"))
+    is_clean(browser)
+
+
+def _is_in_sight(browser: Browser, selector: str) -> None:
+    """Asserts that an element stands within the window."""
+    top = browser.evaluate(f"document.querySelector('{selector}').getBoundingClientRect().top")
+    assert 0 <= top < 900
+
+
+def test_a_search_shows_how_far_it_is(browser: Browser, page: str) -> None:
+    """What was found so far is shown with the share that was searched; other words begin anew."""
+    opened(browser, "about:blank")
+    script = browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=HELD)
+    try:
+        browser.open(page)
+        browser.type("[data-q]", "even")
+        browser.type("[data-q]", "needle-5")
+        eventually(partial(says, browser, SHOWN, "3 of 2,000 cases, 0% searched"))  # 5, 50 and 55 failed
+        browser.evaluate("window.isHeld = false")
+        found = sum(f"{at}".startswith("5") for at in range(NUMBER))
+        eventually(partial(says, browser, SHOWN, f"{found} of 2,000 cases"))
+    finally:
+        browser.devtools("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
+    is_clean(browser)
+
+
+def test_a_browser_that_cannot_unpack_says_so(browser: Browser, page: str) -> None:
+    """The first rows are filtered and searched, and a note says what the others need."""
+    opened(browser, "about:blank")
+    script = browser.devtools(
+        "Page.addScriptToEvaluateOnNewDocument", source="delete window.DecompressionStream"
+    )
+    try:
+        browser.open(page)
+        says(browser, SHOWN, "100 cases")
+        assert "1,900 further rows are compressed" in browser.texts("[data-packed]")[0]
+        browser.type("[data-q]", "needle-495")
+        eventually(partial(says, browser, SHOWN, "1 of 100 cases"))
+    finally:
+        browser.devtools("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
     is_clean(browser)
 
 
@@ -233,18 +293,34 @@ def test_tables_below_are_sorted_by_a_click_and_stay_so(browser: Browser, small:
 
 
 def test_rows_are_read_without_a_script(browser: Browser, page: str) -> None:
-    """With scripts forbidden every row is there and opens, and nothing is offered that would do nothing."""
+    """With scripts forbidden the first rows are there and open, and nothing useless is offered."""
     browser.run_scripts(allowed=False)
     try:
         opened(browser, page)
-        assert len(browser.contents("[data-row]")) == NUMBER
-        assert browser.contents(".group") == ["400 cases with a failure", "1,600 cases passed"]
+        assert len(browser.contents("[data-row]")) == FIRST
+        assert browser.contents(".group") == ["400 cases with a failure"]
+        assert "1,900 further rows are compressed in this file" in browser.texts("[data-packed]")[0]
         browser.click("#c0 .cell > summary")
         assert "needle-0" in browser.texts("#c0 .cell[open] .body pre")[0]
         assert not browser.evaluate("document.querySelector('.tools').checkVisibility()")
         assert not browser.evaluate("document.querySelector('.reasons').checkVisibility()")
     finally:
         browser.run_scripts(allowed=True)
+
+
+def test_paper_has_a_thousand_rows(browser: Browser, page: str) -> None:
+    """Those that were compressed are printed too, in the order that was chosen."""
+    opened(browser, f"{page}#order=case")
+    eventually(partial(_prints, browser, [f"case-{at}" for at in range(1_000)]))
+    is_clean(browser)
+
+
+def _prints(browser: Browser, names: list[str]) -> None:
+    """Asserts which rows are printed."""
+    browser.evaluate("dispatchEvent(new Event('beforeprint'))")
+    found = browser.contents(f"{ROW} .lead b")
+    browser.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert found == names
 
 
 def test_paper_shows_failures_whole(browser: Browser, small: str) -> None:

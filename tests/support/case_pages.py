@@ -1,10 +1,11 @@
 """HTML reports of cases runs, made of real rows by the real report, without a queue."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -64,7 +65,7 @@ def rows_of(models: Sequence[str], cases: int, outputs: Sequence[str | None]) ->
 def write_page(
     path: Path,
     info: RunInfo,
-    rows: Sequence[ItemRow],
+    rows: Iterable[ItemRow],
     *,
     name: str = "html",
     files: Mapping[str, bytes] = MappingProxyType({}),
@@ -75,8 +76,8 @@ def write_page(
         report = format_of(CASES, name)(out, info)
         if isinstance(report, ReadsFiles):
             report.read_files(files.get)
-        for first in range(0, len(rows), 500):
-            some = rows[first : first + 500]
+        left = iter(rows)
+        while some := list(islice(left, 500)):
             totals.add(some)
             report.page(some)
         report.end(document_of(info, totals))
@@ -102,7 +103,7 @@ def document(rows: Sequence[ItemRow], info: RunInfo) -> dict[str, Any]:
     return document_of(info, totals)
 
 
-@cache
+@lru_cache(maxsize=1_000)
 def _verdict(output: str, *, is_checked: bool) -> Any:
     """The verdict of the pipeline on an output."""
     return validate({"expected": EXPECTED} if is_checked else {}, output)

@@ -1,7 +1,10 @@
 """A page of generated rows, written by the engine of HTML reports as a kind's own page does it."""
 
+import re
+from base64 import b64decode
 from pathlib import Path
 from typing import Final
+from zlib import decompress
 
 from producer.report.html.viewer import (
     Chip,
@@ -36,6 +39,19 @@ TABLE: Final = b"""<section class="more"><table class="data" data-sort id="costs
 <tbody><tr><th>a</th><td class="n" data-value="1">1</td></tr>
 <tr><th>b</th><td class="n" data-value="">-</td></tr>
 <tr><th>c</th><td class="n" data-value="3">3</td></tr></tbody></table></section>"""
+
+
+PACKED: Final = re.compile(r'<script type="text/plain" data-block>([\w+/=]+)</script>')
+
+
+def blocks_of(page: str) -> list[str]:
+    """What is in each block of compressed rows."""
+    return [decompress(b64decode(block)).decode() for block in PACKED.findall(page)]
+
+
+def unpacked(page: str) -> str:
+    """A page with its compressed rows as elements."""
+    return PACKED.sub(lambda found: decompress(b64decode(found[1])).decode(), page)
 
 
 def letters_of(at: int, cells: int) -> str:

@@ -1,4 +1,4 @@
-/* Rows in sight, filters, search, order, keys and the panel of an HTML report. Nothing is needed to read it. */
+/* Rows in sight, filters, search, order, keys and the panel of an HTML report. Its first rows are read without it. */
 "use strict";
 (() => {
   const $ = (selector, within) => (within || document).querySelector(selector);
@@ -90,28 +90,50 @@
     });
   }
 
-  /* ---- The index, and the markup of rows: elements first, then text that becomes elements where it is in sight. */
+  /* ---- The index, and the markup of rows: elements first, then compressed blocks, unpacked where they are needed. */
 
   const index = list ? JSON.parse($("script[data-index]").textContent) : { rows: [], facets: [], names: [], orders: [], groups: [] };
-  const rows = index.rows, facets = index.facets, GROUP = 2, FACET = 3, ORDER = 3 + facets.length;
+  const first = list ? all(":scope > [data-row]", list) : [];
+  // A browser that cannot unpack the others has only the first ones, and the note below them.
+  const packed = list && window.DecompressionStream ? all(":scope > script[data-block]", list) : [];
+  const rows = packed.length ? index.rows : index.rows.slice(0, first.length);
+  const facets = index.facets, GROUP = 2, FACET = 3, ORDER = 3 + facets.length;
   const place = new Map(rows.map((row, at) => [row[0], at]));
   const numbers = index.names.map((names) => new Map(names.map((name, at) => [name, at])));
-  const first = list ? all(":scope > [data-row]", list) : [];
-  const held = list ? all(":scope > noscript[data-block]", list) : [];
-  const blocks = held.map((each) => each.textContent);
-  const BLOCK = 100, BETWEEN = "<!--row-->"; // rows of a block, and what divides them
+  const BLOCK = 100, END = "<!--row-->"; // rows of a block, and what divides them
+  const blocks = packed.map(() => null); // the markup of those that are unpacked
+  const unpacking = new Map();
   const divided = new Map(); // the last blocks that were taken apart
 
+  const blockOf = (at) => Math.floor((at - first.length) / BLOCK); // below 0: an element from the start
+  const isThere = (at) => blocks[blockOf(at)] !== null;
+
+  async function unpack(block) {
+    const bytes = Uint8Array.from(atob(packed[block].textContent), (sign) => sign.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    blocks[block] = await new Response(stream).text();
+    packed[block] = null;
+    unpacking.delete(block);
+  }
+
+  function unpacked(numbers) {
+    const missing = [...new Set(numbers)].filter((block) => blocks[block] === null);
+    for (const block of missing) if (!unpacking.has(block)) unpacking.set(block, unpack(block));
+    return Promise.all(missing.map((block) => unpacking.get(block)));
+  }
+
+  const ready = (some) => unpacked(some.map(blockOf));
+
   function markupOf(at) {
-    const block = Math.floor((at - first.length) / BLOCK);
+    const block = blockOf(at);
     if (!divided.has(block)) {
       if (divided.size > 30) divided.delete(divided.keys().next().value);
-      divided.set(block, blocks[block].split(BETWEEN));
+      divided.set(block, blocks[block].split(END));
     }
     return divided.get(block)[(at - first.length) % BLOCK];
   }
 
-  function elementOf(at) {
+  function elementOf(at) { // once its block is unpacked
     if (at < first.length) return first[at];
     const box = document.createElement("template");
     box.innerHTML = markupOf(at); // as it was escaped on the way into this file
@@ -128,28 +150,39 @@
     while (nodes.nextNode()) if (!nodes.currentNode.parentElement.matches("h3, h4, .vh")) texts.push(nodes.currentNode.data);
     return texts.join("\n");
   };
-  let firstTexts = null;
+  const AT_ONCE = 8; // blocks that are unpacked together for a search
+  const OFTEN = 250; // milliseconds after which a search shows what it has found so far
+  let firstTexts = null, marks = null, lastWords = "", share = 1; // of the blocks that were searched
 
-  function found(words) {
-    const marks = new Uint8Array(rows.length), literal = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+  async function search(words) {
+    const found = new Uint8Array(rows.length), literal = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+    marks = found;
     firstTexts ||= first.map(textOf);
     const inText = new RegExp(literal(words), "i"), written = literal(words.replace(/[&<>"']/g, (sign) => ENTITIES[sign]));
-    firstTexts.forEach((text, at) => { marks[at] = inText.test(text); });
+    firstTexts.forEach((text, at) => { found[at] = inText.test(text); });
     // The words come first in the pattern: only then the browser looks for them at the speed of memory.
     const inMarkup = new RegExp(`${written}(?<!&[#\\w]*${written})(?![^<>]*>)(?<!${LABEL}${written})`, "gi");
-    blocks.forEach((block, number) => {
+    let shown = performance.now();
+    for (let number = 0; number < blocks.length; number++) {
+      if (blocks[number] === null) {
+        share = number / blocks.length;
+        if (performance.now() - shown > OFTEN) { filter(); shown = performance.now(); }
+        await unpacked(Array.from({ length: Math.min(AT_ONCE, blocks.length - number) }, (_, next) => number + next));
+        if (found !== marks) return; // other words are searched for
+      }
+      const block = blocks[number];
       let row = first.length + BLOCK * number - 1, end = -1;
       inMarkup.lastIndex = 0;
       for (let match = inMarkup.exec(block); match; match = inMarkup.exec(block)) {
         for (; end < match.index; row++) {
-          const next = block.indexOf(BETWEEN, end + 1);
+          const next = block.indexOf(END, end + 1);
           end = next < 0 ? block.length : next;
         }
-        marks[row] = 1;
+        found[row] = 1;
         inMarkup.lastIndex = end;
       }
-    });
-    return marks;
+    }
+    if (share < 1) { share = 1; filter(); }
   }
 
   /* What is searched for: words, and conditions such as latency>2s, cost>0.01 and tag:json, all of which must hold. */
@@ -182,16 +215,25 @@
   /* ---- Filters: every chip counts what it would show beside what else is chosen. */
 
   const chips = all("[data-facet]").map((element) => ({ element, facet: facets.indexOf(element.dataset.facet), value: element.dataset.value }));
-  let view = [], marks = null, lastWords = "";
+  let view = [], conditions = [];
 
   function wanted() {
     return facets.map((name, at) => { const value = get(name); return value ? numbers[at].get(value) ?? -1 : null; });
   }
 
   function choose() {
-    const { words, conditions } = parse(get("q").trim().toLowerCase());
-    if (words !== lastWords) marks = words ? found(words) : null;
-    lastWords = words;
+    const sought = parse(get("q").trim().toLowerCase()), isNew = sought.words !== lastWords;
+    lastWords = sought.words;
+    conditions = sought.conditions;
+    if (isNew) {
+      marks = null;
+      share = 1;
+      if (lastWords) search(lastWords);
+    }
+    filter();
+  }
+
+  function filter() {
     const want = wanted(), active = want.flatMap((each, at) => (each === null ? [] : [at]));
     const counts = index.names.map((names) => new Float64Array(names.length));
     const isCounted = facets.map((_, at) => chips.some((chip) => chip.facet === at && chip.value !== undefined));
@@ -222,7 +264,8 @@
     if (field && field !== document.activeElement) field.value = get("q");
     if (shownText) {
       const noun = rows.length === 1 ? tools.dataset.one : tools.dataset.many, total = rows.length.toLocaleString("en");
-      shownText.textContent = view.length === rows.length ? `${total} ${noun}` : `${view.length.toLocaleString("en")} of ${total} ${noun}`;
+      const some = view.length === rows.length ? `${total} ${noun}` : `${view.length.toLocaleString("en")} of ${total} ${noun}`;
+      shownText.textContent = share < 1 ? `${some}, ${Math.floor(100 * share)}% searched` : some;
     }
     layOut();
     document.dispatchEvent(new CustomEvent("view:choose"));
@@ -255,10 +298,19 @@
     return low;
   }
 
+  /* What keeps the place of a row until its block is unpacked. */
+  function waiting() {
+    const made = make("div", { class: "space", "aria-hidden": "true" });
+    made.style.height = guess + "px";
+    return made;
+  }
+
+  const waits = (elements) => elements.at(-1).matches(".space");
+
   function layOut() {
     for (const elements of drawn.values()) elements.forEach((each) => each.remove());
     drawn = new Map();
-    nothing.hidden = view.length > 0;
+    nothing.hidden = view.length > 0 || share < 1;
     sumUp();
     draw();
   }
@@ -269,11 +321,17 @@
     const isAll = view.length <= ALL_DRAWN || isPrinting;
     from = isAll ? 0 : atHeight(top - screen);
     to = isAll ? view.length : Math.min(view.length, atHeight(top + 2 * screen) + 1);
-    for (const [at, elements] of drawn) if (at < from || at >= to) { elements.forEach((each) => each.remove()); drawn.delete(at); }
+    for (const [at, elements] of drawn) {
+      if (at >= from && at < to && !(waits(elements) && isThere(view[at]))) continue;
+      elements.forEach((each) => each.remove());
+      drawn.delete(at);
+    }
+    const wanted = view.slice(from, to);
+    if (!wanted.every(isThere)) ready(wanted).then(drawSoon);
     let next = above.nextSibling, isNew = false;
     for (let at = from; at < to; at++) {
       if (!drawn.has(at)) {
-        const heading = headingOf(at), row = elementOf(view[at]);
+        const heading = headingOf(at), row = isThere(view[at]) ? elementOf(view[at]) : waiting();
         row.dataset.at = at;
         drawn.set(at, heading ? [heading, row] : [row]);
         for (const each of drawn.get(at)) list.insertBefore(each, next);
@@ -365,7 +423,7 @@
   function focusOn(at, cell) {
     const where = view.indexOf(at);
     if (where < 0) return;
-    if (!drawn.has(where)) {
+    if (!drawn.has(where) || waits(drawn.get(where))) {
       scrollTo(0, scrollY + list.getBoundingClientRect().top + tops[where] - innerHeight / 3);
       draw();
     }
@@ -384,9 +442,21 @@
     return made;
   }
 
+  /* A row and those around it, which are in sight with it. */
+  function around(at) {
+    const where = view.indexOf(at);
+    return where < 0 ? [at] : view.slice(Math.max(0, where - 40), where + 40);
+  }
+
   let lastPanel = "";
-  function show(focus) {
-    const now = opened(), wasOpen = !panel.hidden;
+  async function show(focus) {
+    const now = opened(), wanted = get("open");
+    if (now && !around(now.at).every(isThere)) {
+      await ready(around(now.at));
+      if (wanted !== get("open")) return; // something else is shown
+      draw();
+    }
+    const wasOpen = !panel.hidden;
     panel.hidden = !now;
     split.classList.toggle("open", !!now);
     if (now) {
@@ -562,14 +632,25 @@
     if (before && !opened()) focusOn(before.at, before.cell);
   });
 
-  /* On paper, failures stand whole; thousands of rows would be a book. */
-  const PRINTED = 1000;
-  let kept = null;
+  /* On paper, failures stand whole; thousands of rows would be a book. Nothing can be waited for when printing
+     begins, so its rows are unpacked a moment after they were chosen. */
+  const PRINTED = 1000, RESTS = 500, PREPARED = 20; // rows, milliseconds after the last choice, rows at a time
+  let kept = null, rest = 0;
+
+  async function prepare() {
+    const now = kept || view;
+    for (let at = 0; at < Math.min(now.length, PRINTED) && (kept || view) === now; at += PREPARED) await ready(now.slice(at, at + PREPARED));
+  }
+
+  document.addEventListener("view:choose", () => {
+    clearTimeout(rest);
+    rest = setTimeout(prepare, RESTS);
+  });
   addEventListener("beforeprint", () => {
     if (!list) return;
     isPrinting = true;
     kept = view;
-    view = view.slice(0, PRINTED);
+    view = view.slice(0, PRINTED).filter(isThere);
     layOut();
     for (const each of all(".cell.is-f, .cell.is-e", list)) if (each.matches("details")) each.open = true;
     for (const each of all("details.about")) each.open = true;
@@ -595,7 +676,7 @@
     read();
     for (const table of tables) if (state.has(table.id)) sortTable(table, get(table.id));
     choose();
-    show(false);
+    return show(false);
   }
 
   /* What the script of a page may use, as a property of the list: rows are numbers from 0, in the order of the page. */
@@ -605,7 +686,7 @@
       get, change, open, opened, shown: () => view, count: (name) => index.names[column(name)].length,
       values: (at, name) => rows[at][FACET + column(name)].map((number) => index.names[column(name)][number]),
       has: (at, name, value) => rows[at][FACET + column(name)].includes(numbers[column(name)].get(value)),
-      element: (id) => (place.has(id) ? elementOf(place.get(id)) : null),
+      element: async (id) => { if (place.has(id)) { await ready([place.get(id)]); return elementOf(place.get(id)); } },
       replace: (at, cell = 0) => { keep({ open: `${rows[at][0]}.${cell}` }); show(false); }, // opens without a step in the history
     };
   }
@@ -613,10 +694,13 @@
   document.documentElement.classList.add("script");
   for (const each of list ? all("[data-examples]", help) : []) each.append(...examples());
   if (list) {
-    for (const each of [...held, ...all(":scope > .group", list), ...first]) each.remove();
+    for (const each of [...packed, ...all(":scope > .group", list), ...first]) each.remove();
     list.append(above, below, nothing);
+    const note = $("[data-packed]", list);
+    if (packed.length) note.remove(); else if (note) list.append(note);
   }
-  restore();
-  const now = opened();
-  if (now) focusOn(now.at, now.cell);
+  restore().then(() => {
+    const now = opened();
+    if (now) focusOn(now.at, now.cell);
+  });
 })();

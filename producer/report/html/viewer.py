@@ -13,8 +13,9 @@ A page is written piece by piece, in this order:
     write(end(facts, folder="cases"))
 
 `rows` are spooled to disk until they are written, sorted by group and otherwise in the order they came.
-Memory holds some numbers of each. `page.css` and `page.js` of the page's folder go into the page, if they
-exist.
+Memory holds some numbers of each. The first ones are elements of the page, the others blocks of compressed
+markup, which the script unpacks where they are seen, opened, searched or printed. `page.css` and `page.js` of
+the page's folder go into the page, if they exist.
 
 **Rows** are made by the page's own template. A row, and what the script finds by attributes and classes:
 
@@ -66,7 +67,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import groupby, islice
 from typing import Final, NamedTuple
+from zlib import compressobj
 
 import msgspec
 
@@ -74,10 +77,14 @@ from producer.report.html.rendering import file_text, fill, markup, readable
 from producer.report.html.spool import Spool
 
 TEMPLATE: Final = "html/viewer.html.j2"
-FIRST: Final = 40
+FIRST: Final = 100
 """Rows that stand in the page as elements, so that they are on the screen before any script."""
 BLOCK: Final = 100
-"""Further rows that stand together as text."""
+"""Further rows that are compressed together."""
+END: Final = b"<!--row-->"
+"""Ends each row of a block; in texts it is escaped."""
+LEVEL: Final = 1
+"""Of compression: higher ones make the page little smaller, and take longer to write."""
 SHOW: Final = "show"
 """The facet that comes from the letters of cells."""
 MOST_REASONS: Final = 8
@@ -269,17 +276,16 @@ class Rows:
         spans = [piece for span in head.spans for piece in _pieces_of(span)]
         columns = f"n{min(head.columns, WIDEST_SHARED)}"
         yield fill(TEMPLATE, "rows", head._replace(spans=spans), columns, is_matrix)
-        last = -1
-        for at, (key, html) in enumerate(self._html.pieces(self._most)):
-            place, group = (at - FIRST) % BLOCK, key // PLACES
-            if at >= FIRST:
-                yield b"<!--row-->" if place else b"<noscript data-block>"
-            if group != last and self._groups:
+        rows = self._html.pieces(self._most)
+        for group, members in groupby(islice(rows, FIRST), key=lambda row: row[0] // PLACES):
+            if self._groups:
                 yield fill(TEMPLATE, "group", *self._groups[group], self._in_groups[group])
-            last = group
-            yield html
-            if at >= FIRST and (place == BLOCK - 1 or at == len(self) - 1):
-                yield b"</noscript>\n"
+            yield from (html for _, html in members)
+        yield fill(TEMPLATE, "packed", max(0, len(self) - FIRST))
+        for _ in range(FIRST, len(self), BLOCK):
+            yield b'<script type="text/plain" data-block>'
+            yield _packed(islice(rows, BLOCK))
+            yield b"</script>\n"
         yield fill(TEMPLATE, "rows_end", is_matrix)
         yield b'<script type="application/json" data-index>'
         yield _safe(msgspec.json.encode(self._outline()))[:-1] + b',"rows":['
@@ -427,6 +433,13 @@ def _shown(outcomes: str) -> list[str]:
     """
     kinds = set(outcomes) - {"-", "n"}
     return ["failed"] * ("f" in kinds) + ["errors"] * ("e" in kinds) + ["differ"] * (len(kinds) > 1)
+
+
+def _packed(rows: Iterable[tuple[int, bytes]]) -> bytes:
+    """Compresses a block of rows as base64, which ends no script."""
+    packer = compressobj(LEVEL)
+    parts = [packer.compress(html + END) for _, html in rows]
+    return b64encode(b"".join([*parts, packer.flush()]))
 
 
 def _pieces_of(span: Span) -> Iterator[Span]:

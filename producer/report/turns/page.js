@@ -101,8 +101,8 @@
 
   /* ---- A memento that a turn left as it was is that of an earlier turn, without what changed then. */
 
-  document.addEventListener("view:open", ({ detail: { panel } }) => {
-    const hole = panel.querySelector("[data-memento]"), source = hole && report.element(hole.dataset.memento);
+  document.addEventListener("view:open", async ({ detail: { panel } }) => {
+    const hole = panel.querySelector("[data-memento]"), source = hole && (await report.element(hole.dataset.memento));
     const fields = source && source.querySelector(".fields");
     if (!fields) return;
     const copy = fields.cloneNode(true);
