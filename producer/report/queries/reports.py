@@ -18,7 +18,7 @@ from producer.report.queries.sections import EXCERPT_CHARS
 from producer.report.queries.sources import sources_of
 from producer.report.queries.to_csv import COLUMNS, csv_row
 from producer.report.queries.to_json import results_json, run_config
-from producer.report.queries.to_markdown import table, verdict_markdown
+from producer.report.queries.to_markdown import Sections, table, verdict_markdown
 from producer.report.run_verdict import verdict_of
 from producer.text import plural
 from shared.codecs.item_rows import ItemRow
@@ -105,7 +105,7 @@ class QueriesMarkdownReport:
 
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         self._out, self._info = out, info
-        self._results = list[dict[str, Any]]()
+        self._sections = Sections()
         self._failed = list[tuple[str, ...]]()
         self._errors: dict[str, list[str]] = {}
         self._failures = 0
@@ -115,7 +115,7 @@ class QueriesMarkdownReport:
         for query in opened(rows):
             if query.result is None:
                 continue
-            self._results.append(_shown(query.shown))
+            self._sections.add(query.shown)
             if query.code:
                 self._errors.setdefault(query.error, []).append(str(query.result["id"]))
             elif not query.result["overall_pass"]:
@@ -128,7 +128,7 @@ class QueriesMarkdownReport:
         text = verdict_markdown(
             verdict_of(document),
             list(self._blocks()),
-            self._results,
+            self._sections,
             document["summary"]["metrics"],
             run_id=self._info.run,
             notes=[*notes_of(self._info), *_unsent(document)],
@@ -188,17 +188,3 @@ def _failed_row(result: Mapping[str, Any]) -> tuple[str, ...]:
         markdown(response.get("answer"), ANSWER_CHARS),
         markdown("; ".join(sources), EXCERPT_CHARS) or "none",
     )
-
-
-def _shown(result: dict[str, Any]) -> dict[str, Any]:
-    """Keeps of an answer what a report shows: an answer may be large, and there may be many."""
-    response = result["response"]
-    if response is None:
-        return result
-    answer = response.get("answer")
-    kept = {
-        "answer": answer[: 40 * EXCERPT_CHARS] if isinstance(answer, str) else "",
-        "confidence": response.get("confidence"),
-        "metadata": {"latencyMs": json_object(response.get("metadata")).get("latencyMs")},
-    }
-    return {**result, "response": kept}

@@ -5,7 +5,7 @@ Every section stands in every report, with "None" where there is nothing to list
 reports of `proctor` begin with the verdict and the queries that failed (`verdict_markdown`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from producer.aggregate.queries import is_citation_applicable, is_vacuous
@@ -43,14 +43,16 @@ def report_markdown(
         run_id: the run; its name contains when it began.
         notes: what a reader must know before trusting the numbers, such as a partial run.
     """
-    head = ("# Evaluation Report", *_facts(metrics, run_id, notes))
-    return "\n\n".join(("\n".join(head), *_sections(results, metrics))) + "\n"
+    head, sections = ("# Evaluation Report", *_facts(metrics, run_id, notes)), Sections()
+    for result in results:
+        sections.add(result)
+    return "\n\n".join(("\n".join(head), *sections.blocks(metrics))) + "\n"
 
 
 def verdict_markdown(
     verdict: Verdict,
     failures: Sequence[str],
-    results: Sequence[Result],
+    sections: "Sections",
     metrics: Mapping[str, Any],
     *,
     run_id: str,
@@ -61,7 +63,7 @@ def verdict_markdown(
     Args:
         verdict: of the run.
         failures: blocks of Markdown about what failed; empty for none.
-        results: results of queries, in the order in which they shall stand.
+        sections: with the results of all queries.
         metrics: see `calculate_metrics`.
         run_id: the run.
         notes: what a reader must know before trusting the numbers, such as a partial run.
@@ -71,26 +73,57 @@ def verdict_markdown(
     blocks.append("\n".join(_facts(metrics, run_id, notes)[1:]))
     if failures:
         blocks += ["## What failed", *failures]
-    return "\n\n".join((*blocks, *_sections(results, metrics))) + "\n"
+    return "\n\n".join((*blocks, *sections.blocks(metrics))) + "\n"
 
 
 def table(columns: Sequence[str], rows: Sequence[Row]) -> str:
     """Writes a table of cells that are safe."""
-    lines = [columns, tuple("---" for _ in columns), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return _table(columns, map(_line, rows))
 
 
-def _sections(results: Sequence[Result], metrics: Mapping[str, Any]) -> list[str]:
-    """Sections 2 to 9."""
-    notes = {
-        KEYWORDS.title: vacuous_note(sum(map(is_vacuous, results))),
-        NOT_APPLICABLE.title: _not_applicable(results),
-    }
-    return [
-        _section(METRICS, METRIC_COLUMNS, [row for _, row in metric_rows(metrics)]),
-        _section(BY_CATEGORY, CATEGORY_COLUMNS, category_rows(metrics, markdown)),
-        *(_listed(listing, results, notes.get(listing.title, "")) for listing in (*FAILURES, RAW)),
-    ]
+def _table(columns: Sequence[str], lines: Iterable[str]) -> str:
+    """Puts the head above the lines of a table."""
+    return "\n".join((_line(columns), _line(["---"] * len(columns)), *lines))
+
+
+def _line(cells: Sequence[str]) -> str:
+    """Writes a line of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
+class Sections:
+    """Collects sections 2 to 9 while results go by: their rows are kept, as results may be large."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Listing, list[str]] = {listing: [] for listing in (*FAILURES, RAW)}
+        self._vacuous = self._not_applicable = self._not_applicable_in_scope = 0
+
+    def add(self, result: Result) -> None:
+        """Takes one result; they stand in the order in which they come."""
+        for listing, rows in self._rows.items():
+            if (row := listing.row(result, markdown)) is not None:
+                rows.append(_line(row))
+        self._vacuous += is_vacuous(result)
+        if not failed(result) and not is_citation_applicable(result):
+            self._not_applicable += 1
+            self._not_applicable_in_scope += not result.get("is_oos")
+
+    def blocks(self, metrics: Mapping[str, Any]) -> list[str]:
+        """Returns the sections in their order."""
+        notes = {
+            KEYWORDS: vacuous_note(self._vacuous),
+            NOT_APPLICABLE: not_applicable_note(self._not_applicable_in_scope, self._not_applicable),
+        }
+        figures = [_line(row) for _, row in metric_rows(metrics)]
+        categories = [_line(row) for row in category_rows(metrics, markdown)]
+        return [
+            _section(METRICS, METRIC_COLUMNS, figures),
+            _section(BY_CATEGORY, CATEGORY_COLUMNS, categories),
+            *(
+                _section(listing.title, listing.columns, rows, notes.get(listing, ""))
+                for listing, rows in self._rows.items()
+            ),
+        ]
 
 
 def _facts(metrics: Mapping[str, Any], run_id: str, notes: Sequence[str]) -> list[str]:
@@ -105,25 +138,10 @@ def _facts(metrics: Mapping[str, Any], run_id: str, notes: Sequence[str]) -> lis
     ]
 
 
-def _not_applicable(results: Sequence[Result]) -> str:
-    """Returns how many queries citation accuracy leaves out."""
-    found = [result for result in results if not failed(result) and not is_citation_applicable(result)]
-    return not_applicable_note(sum(not result.get("is_oos") for result in found), len(found))
-
-
-def _listed(listing: Listing, results: Sequence[Result], note: str) -> str:
-    """Writes a section with a row for each result that it is about."""
-    rows = [row for result in results if (row := listing.row(result, markdown)) is not None]
-    return _section(listing.title, listing.columns, rows, note)
-
-
-def _section(title: str, columns: Sequence[str], rows: Sequence[Row], note: str = "") -> str:
+def _section(title: str, columns: Sequence[str], lines: Sequence[str], note: str = "") -> str:
     """Returns a heading, a note and a table, or "None" in the table's place."""
     parts = [f"## {title}"]
     if note:
         parts.append(note)
-    if rows:
-        parts.append(table(columns, rows))
-    else:
-        parts.append(NONE)
+    parts.append(_table(columns, lines) if lines else NONE)
     return "\n\n".join(parts)

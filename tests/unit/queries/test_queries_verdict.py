@@ -1,5 +1,6 @@
 """What reports of queries begin with: the verdict, its doubts, and what failed with its sources."""
 
+import tracemalloc
 from io import BytesIO
 from typing import Any
 
@@ -128,6 +129,21 @@ def test_failed_gates_are_named() -> None:
     assert any(
         sentence.startswith("Gate failed: pass rate 50.0%, at least 90% needed") for sentence in found.why
     )
+
+
+def test_markdown_keeps_rows_and_no_results() -> None:
+    """The memory of a Markdown report does not grow with the answers, and hardly with their number."""
+    info = queries_run(600)
+    report = format_of(info.kind, "md")(BytesIO(), info)
+    pages = [query_rows([answered(f"Q-{at}-{n}", "yes " * 1_000) for n in range(10)]) for at in range(60)]
+    tracemalloc.start()
+    try:
+        for page in pages:
+            report.page(page)
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept < 600 * 400
 
 
 def test_markdown_begins_with_what_failed() -> None:
