@@ -1,6 +1,6 @@
 """Calls through the gate against a real Redis: limits over processes, breaker, pause, cancel, faults.
 
-Longer than 300 lines, because each promise of the gate is one short story over the same few helpers.
+Longer than 500 lines, because each promise of the gate is one short story over the same few helpers.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from tests.support.eventually import eventually
 from tests.support.processes import SHORT_LEASE_S, Processes
 from tests.support.redis_server import RedisServer
 from tests.support.upstream import API, TIMES, Calls, at_last, discipline, keep_time, overlap, soon
+from worker.upstream.constants import USED_MS
 from worker.upstream.endpoints import api_endpoint, model_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
 from worker.upstream.gate import Deferred, Sent
@@ -81,6 +82,29 @@ def test_names_of_scopes_that_are_gone_do_not_pile_up(redis_client: "redis.Redis
     names = redis_client.zrange(keys.SCOPES_KEY, 0, -1)
     assert {API.encode(), *(f"run:new-{number}".encode() for number in range(10))} <= set(names)
     assert len(names) < 40, "fifty were written"
+
+
+def test_the_expiry_of_a_scope_is_moved_in_each_half_of_its_time(redis_client: "redis.Redis") -> None:
+    """Keys of limits live on for half an hour or more after each use, and few calls write their expiry."""
+    found, scope, half_ms = [], keys.scope_key(API), USED_MS / 2
+
+    async def during() -> Sent[str]:
+        found.append([redis_client.pttl(key) for key in (scope, keys.permits_key(API))])
+        return Sent("answer")
+
+    async def work(upstream: UpstreamStack) -> None:
+        await upstream.gate.call(ENDPOINT, during, owner="token")
+        redis_client.pexpire(scope, 1_000_000)
+        await upstream.gate.call(ENDPOINT, during, owner="token")
+        redis_client.hincrbyfloat(scope, "at", -half_ms)
+        await upstream.gate.call(ENDPOINT, during, owner="token")
+
+    with_upstream(redis_client, work)
+    assert [[left > half_ms for left in each] for each in found] == [
+        [True, True],
+        [False, True],
+        [True, True],
+    ]
 
 
 def test_a_call_returns_what_was_sent_and_leaves_nothing_behind(redis_client: "redis.Redis") -> None:

@@ -128,9 +128,9 @@ if is_half_open then
   own.pt = moment
 end
 own.peak = math.max(own.peak, in_use[1] + 1)
-for _, scope in ipairs(scopes) do
+for at, scope in ipairs(scopes) do
   scope.state.n = scope.state.n + 1
   call('ZADD', permits_key(scope.name), clock() + LEASE_MS, permit)
-  call('PEXPIRE', permits_key(scope.name), USED_MS)
+  if in_use[at] == 0 then call('PEXPIRE', permits_key(scope.name), USED_MS) end
 end
 return answer('go', string.format('%.0f', own.era))

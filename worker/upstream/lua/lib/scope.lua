@@ -48,10 +48,13 @@ local function name_scope(name)
   call('ZADD', SCOPES_KEY, now(), name)
 end
 
--- Writes what has changed of a scope since it was read.
--- uses: scope_key, USED_MS, now, scope_fields, name_scope
+-- Writes what has changed of a scope since it was read. Its keys live on for USED_MS; their expiry is moved by the
+-- first use in each half of that time, as moving it with each call would be a quarter of what a call appends.
+-- uses: scope_key, permits_key, USED_MS, now, scope_fields, name_scope
 local function write_scope(name, scope)
   if scope.at == 0 then name_scope(name) end
+  local half = USED_MS / 2
+  local is_first = math.floor(scope.at / half) ~= math.floor(now() / half)
   scope.at = now()
   local changed = {}
   for _, field in ipairs(scope_fields) do
@@ -62,7 +65,10 @@ local function write_scope(name, scope)
     end
   end
   if #changed > 0 then call('HSET', scope_key(name), unpack(changed)) end
-  call('PEXPIRE', scope_key(name), USED_MS)
+  if is_first then
+    call('PEXPIRE', scope_key(name), USED_MS)
+    call('PEXPIRE', permits_key(name), USED_MS)
+  end
 end
 
 -- When a caller that does not wait here should come back, in ms. Callers get turns one after the other; beyond a
