@@ -27,6 +27,7 @@ from producer.load.detect import detect_kind
 from producer.load.source import FILE_KEY, Source, file_key
 from producer.options import Publishes, SubmitOptions, SubmittedRun
 from shared.clock import now_ms
+from shared.codecs.packing import DICTIONARY, Packing
 from shared.errors import IdempotencyConflictError, LoadLostError, NoRoomError, ProctorError
 from shared.kinds import Kind
 from shared.ledger import Opened
@@ -130,7 +131,8 @@ class _Submit:
             with self._renewing_lease():
                 for name, content in run_input.files.items():
                     self._ledger.load_file(self._run, self._token, name, content)
-                digest = self._load_chunks(chunks, self._new_digest(run_input))
+                packing = Packing(run_input.files.get(DICTIONARY, b""))
+                digest = self._load_chunks(chunks, packing, self._new_digest(run_input))
             wakes = self._ledger.seal(self._run, self._token, self._total, digest)
         except BaseException:
             self._discard()
@@ -188,14 +190,15 @@ class _Submit:
         finally:
             over.set()
 
-    def _load_chunks(self, chunks: Iterator[Chunk], digest: "Digest") -> str:
+    def _load_chunks(self, chunks: Iterator[Chunk], packing: Packing, digest: "Digest") -> str:
         """Loads all chunks and returns the digest of the input; reading and sending overlap."""
         with _quick_switches(), ThreadPoolExecutor(1, "load") as sender:
             sent: Future[int] | None = None
             for payloads, plan, items in grouped(chunks, digest.update):
                 self._arrived(sent)
                 self._await_backlog()
-                sent = sender.submit(self._ledger.load, self._run, self._token, payloads, plan)
+                packed = {name: packing.pack(payload) for name, payload in payloads.items()}
+                sent = sender.submit(self._ledger.load, self._run, self._token, packed, plan)
                 self._total += items
             self._arrived(sent)
         return digest.hexdigest()

@@ -96,7 +96,7 @@ def tries_key(run: str) -> str:
 
 
 def batches_key(run: str) -> str:
-    """Hash: chunk to its number of batches (turns), in order; name of a file to its content (cases)."""
+    """Hash: chunk to its number of batches (turns), in order; name of a file to its content (others)."""
     return f"{PREFIX}run:{run}:batches"
 
 

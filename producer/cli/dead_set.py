@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import zlib
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from producer.cli.item_names import name_of, resolve
 from producer.item_ids import item_id
 from shared.codecs.item_rows import unpack_item
+from shared.codecs.packing import DICTIONARY, Packing
 from shared.errors import UnknownItemError
-from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, run_dead_key
+from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, batches_key, run_dead_key
 from shared.kinds import Storage, kind_named
 from shared.ledger.wire import unpack_dead
 
@@ -112,11 +116,24 @@ def find_dead(entries: Sequence[Dead], texts: Sequence[str], run: str) -> list[D
 # redis-py's own annotations mix sync and async answers, hence Any.
 def read_dead(client: Any, *, run: str = "", first: int | None = None) -> Iterator[Dead]:
     """Yields the entries of the dead set: of one run by position, else the newest first."""
+
+    @lru_cache
+    def packing_of(run: str) -> Packing:
+        return Packing(client.hget(batches_key(run), DICTIONARY) or b"")
+
     for places in _pages(client, run, first):
         values = client.hmget(DEAD_ITEMS_KEY, [place.member for place in places])
         for place, value in zip(places, values, strict=True):
             if value is not None:  # retried or removed at this moment
-                yield Dead(place, unpack_dead(value))
+                with suppress(zlib.error):  # its run has expired, and a worker's next tick removes the entry
+                    yield Dead(place, _unpacked(unpack_dead(value), packing_of(place.run)))
+
+
+def _unpacked(item: DeadItem, packing: Packing) -> DeadItem:
+    """Returns an entry with its texts as they were before they were stored."""
+    header, newline, line = item.result.partition(b"\n")
+    result = b"".join((header, newline, packing.unpack(line)))
+    return item._replace(payload=packing.unpack(item.payload), result=result)
 
 
 def _pages(client: Any, run: str, first: int | None) -> Iterator[Sequence[Place]]:

@@ -99,7 +99,9 @@ def read_baselines(source: Source) -> Baselines:
     if not entries and not problems.found:
         raise InputError(f"{source.name}: no queries in it", hint=_SHAPE)
     queries, places, warnings = list[dict[str, Any]](), dict[str, str](), list[str]()
-    for entry in entries:
+    entries.reverse()
+    while entries:  # taken out, so that a large file is not in memory twice
+        entry = entries.pop()
         query = problems.attempt(partial(_validated, entry)) or {}
         if not query:
             continue

@@ -20,6 +20,7 @@ from producer.load.case_places import PLACES_FILE, stored_places
 from producer.load.case_preconditions import check_prices
 from producer.load.case_prompts import BenchPrompt
 from producer.load.chunks import Chunk, RunInput, chunk_size, name_of, shape_of
+from producer.load.dictionaries import TYPICAL_CASE, dictionary_of
 from producer.load.picking import pick_items
 from producer.load.problems import Problems, shown
 from producer.load.recorded import Key, read_recorded, readable, recorded_for
@@ -44,7 +45,7 @@ from shared.contracts.case_run import (
 )
 from shared.errors import InputError, UsageError
 from shared.ledger import ChunkPlan
-from shared.ledger.bounds import FIRST_LAYOUT
+from shared.ledger.bounds import FIRST_LAYOUT, PACKED_LAYOUT
 
 CHUNK_BYTES_MOST: Final = 2 << 20
 """A chunk closes here whatever it holds, unless one item alone is larger."""
@@ -88,6 +89,7 @@ def load_cases(source: Source, options: SubmitOptions) -> RunInput:
         size, open_chunks = shape_of(plan.total, plan.run.concurrency)
     together = size if plan.run.recorded else min(plan.run.concurrency, size)
     run = replace(plan.run, together=together)
+    dictionary = dictionary_of(map(encode_case, plan.items()), plan.total, TYPICAL_CASE)
     return RunInput(
         case_chunks(plan.items(), size),
         {
@@ -97,8 +99,8 @@ def load_cases(source: Source, options: SubmitOptions) -> RunInput:
         },
         [f"cases={settings_digest(run)}"],
         max_open_chunks=open_chunks,
-        files={**plan.files, PLACES_FILE: stored_places(plan.bench.root, plan.cases)},
-        layout=plan.layout,
+        files={**plan.files, **dictionary, PLACES_FILE: stored_places(plan.bench.root, plan.cases)},
+        layout=PACKED_LAYOUT if dictionary else plan.layout,
     )
 
 

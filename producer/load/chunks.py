@@ -3,7 +3,7 @@
 A chunk contains the items of one Celery message. Pure: no files, no Redis.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -97,7 +97,7 @@ def shape_of(items: int, concurrency: int) -> tuple[int, int]:
     return size, filled + filled // SPARE_SHARE
 
 
-def item_chunks(items: Sequence[tuple[str, bytes]], size: int) -> Iterator[Chunk]:
+def item_chunks(items: Iterable[tuple[str, bytes]], size: int) -> Iterator[Chunk]:
     """Cuts cases or queries into chunks.
 
     Args:

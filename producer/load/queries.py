@@ -7,6 +7,7 @@ from typing import Any
 
 from producer.load.baselines import encode_baseline, read_baselines
 from producer.load.chunks import RunInput, item_chunks, shape_of
+from producer.load.dictionaries import TYPICAL_QUERY, dictionary_of
 from producer.load.picking import pick_items
 from producer.load.problems import shown
 from producer.load.source import Source
@@ -14,7 +15,7 @@ from producer.options import QueryChoice, SubmitOptions
 from shared.contracts.query_run import SNAPSHOT_KEY
 from shared.contracts.query_vocabulary import run_id_at
 from shared.errors import InputError
-from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT
+from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT, PACKED_LAYOUT
 
 
 def load_queries(source: Source, options: SubmitOptions) -> RunInput:
@@ -28,12 +29,14 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
         options.on_warning(warning)
     following = start_at(baselines.queries, query_run.start_from or None)
     queries = choose(following, options.query_choice)
-    items = [
+    total = len(queries) * query_run.repeat
+    items = (
         (f"{query['id']} #{again + 1}" if again else query["id"], encode_baseline(query))
         for query in queries
         for again in range(query_run.repeat)
-    ]
-    size, open_chunks = shape_of(len(items), query_run.concurrency)
+    )
+    size, open_chunks = shape_of(total, query_run.concurrency)
+    dictionary = dictionary_of(map(encode_baseline, queries), total, TYPICAL_QUERY)
     run = replace(
         query_run,
         version=baselines.version,
@@ -42,13 +45,15 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
         offset=len(baselines.queries) - len(following),
         together=min(query_run.concurrency, size),
     )
+    layout = OPTIONS_LAYOUT if run.fold_apostrophes else FIRST_LAYOUT
     settings = {key: str(value) for key, value in run.as_snapshot().items() if key != "version"}
     return RunInput(
         item_chunks(items, size),
         {SNAPSHOT_KEY: run.as_snapshot()},
         [f"{key}={value}" for key, value in settings.items()],
         max_open_chunks=open_chunks,
-        layout=OPTIONS_LAYOUT if run.fold_apostrophes else FIRST_LAYOUT,
+        files=dictionary,
+        layout=PACKED_LAYOUT if dictionary else layout,
         run_id=lambda now_ms, copy: run_id_at(now_ms, copy=copy),
     )
 

@@ -10,6 +10,8 @@ A **code** is the outcome: `p`assed, `f`ailed, or `x` for an error, whose line i
 and could not be reached, `p` poisoned: no worker survived it, so there is no line of its own and readers put
 the item's input in its place.
 
+The JSON may be packed (`shared.codecs.packing`); the header never is, because the ledger's scripts read it.
+
 Each item has one field, named by its position, and a retry replaces its value. Therefore a page is a range of
 positions, and nothing is sorted or merged.
 """
@@ -17,6 +19,7 @@ positions, and nothing is sorted or merged.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from shared.codecs.packing import PLAIN, Packing
 from shared.names import Outcome
 
 POISON_VALUE: Final = b"poison"
@@ -70,7 +73,7 @@ class ItemRow(NamedTuple):
         return OUTCOME_OF_CODE[self.code[0]] if self.code else Outcome.SKIPPED
 
 
-def pack_item(row: ItemRow) -> bytes:
+def pack_item(row: ItemRow, packing: Packing = PLAIN) -> bytes:
     r"""Writes what is stored of a result; its position is the name of the field.
 
     >>> pack_item(ItemRow(3, "p", b"{}", 5, 7, 1, 2))
@@ -79,10 +82,10 @@ def pack_item(row: ItemRow) -> bytes:
     latency = ABSENT if row.latency_ms is None else row.latency_ms
     cost = ABSENT if row.cost_usd is None else repr(row.cost_usd)
     head = f"{row.code}|{row.started_ms}|{row.finished_ms}|{row.attempts}|{latency}|{cost}\n"
-    return head.encode() + row.line
+    return head.encode() + packing.pack(row.line)
 
 
-def unpack_item(index: int, value: bytes) -> ItemRow:
+def unpack_item(index: int, value: bytes, packing: Packing = PLAIN) -> ItemRow:
     r"""Reads what is stored of a result.
 
     >>> unpack_item(3, b'p|5|7|1|2|0.25\n{}')[3:8]
@@ -97,7 +100,7 @@ def unpack_item(index: int, value: bytes) -> ItemRow:
     return ItemRow(
         index,
         code,
-        line,
+        packing.unpack(line),
         int(started),
         int(finished),
         int(attempts),
@@ -114,11 +117,21 @@ class ItemReader:
         items: reads inputs; called only for items without a result and for poisoned ones.
         with_open: whether items without a result get a row, as in a run that has ended.
         with_payload: whether rows contain the item's input.
+        packing: of the run.
     """
 
-    def __init__(self, results: Fetch, items: Fetch, *, with_open: bool, with_payload: bool = False) -> None:
+    def __init__(
+        self,
+        results: Fetch,
+        items: Fetch,
+        *,
+        with_open: bool,
+        with_payload: bool = False,
+        packing: Packing = PLAIN,
+    ) -> None:
         self._results = results
         self._items = items
+        self._packing = packing
         self._with_open = with_open
         self._with_payload = with_payload
 
@@ -140,11 +153,11 @@ class ItemReader:
         rows = list[ItemRow]()
         for index, value in zip(indexes, self._results(names) if names else (), strict=True):
             if value is not None:
-                rows.append(unpack_item(index, value.partition(b"|")[2]))
+                rows.append(unpack_item(index, value.partition(b"|")[2], self._packing))
             elif self._with_open:
                 rows.append(ItemRow(index, "", b""))
         if self._with_payload and rows:
-            inputs = self._items([str(row.index) for row in rows])
+            inputs = self._inputs([str(row.index) for row in rows])
             rows = [row._replace(payload=value or b"{}") for row, value in zip(rows, inputs, strict=True)]
         return self._with_inputs(rows)
 
@@ -153,5 +166,9 @@ class ItemReader:
         bare = [str(row.index) for row in rows if row.code in ("", POISON_CODE)]
         if not bare:
             return rows
-        inputs = dict(zip(bare, self._items(bare), strict=True))
+        inputs = dict(zip(bare, self._inputs(bare), strict=True))
         return [row._replace(line=inputs.get(str(row.index)) or row.line) for row in rows]
+
+    def _inputs(self, names: Sequence[str]) -> list[bytes]:
+        """Reads the inputs of some items; empty of one that has none."""
+        return [self._packing.unpack(value or b"") for value in self._items(names)]

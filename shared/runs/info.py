@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from shared import keys
 from shared.codecs.item_rows import ItemReader
+from shared.codecs.packing import DICTIONARY, Packing
 from shared.errors import UnknownRunError
 from shared.kinds import Kind, kind_named
 from shared.ledger.bounds import FIRST_LAYOUT
@@ -212,7 +213,16 @@ class RunStore:
 
     def item_reader(self, run: str, *, with_open: bool, with_payload: bool = False) -> ItemReader:
         """Makes a reader of the results of a cases or queries run."""
-        return ItemReader(*self._fetchers(run), with_open=with_open, with_payload=with_payload)
+        return ItemReader(
+            *self._fetchers(run),
+            with_open=with_open,
+            with_payload=with_payload,
+            packing=self.packing(run),
+        )
+
+    def packing(self, run: str) -> Packing:
+        """Reads how the texts of a cases or queries run are stored."""
+        return Packing(self.file(run, DICTIONARY) or b"")
 
     def tries(self, run: str) -> dict[int, Try]:
         """Reads which items of a cases or queries run are to be tried again, and when."""
@@ -233,8 +243,9 @@ class RunStore:
         return bool(self._read(lambda: self._client.hexists(keys.plan_key(run), name)))
 
     def inputs(self, run: str, batches: Sequence[str]) -> Sequence[bytes | None]:
-        """Reads the input batches of a run."""
-        return self._fetchers(run)[1](batches)
+        """Reads inputs of a run: the batches of turns, or cases or queries by their positions."""
+        packing = self.packing(run)
+        return [value and packing.unpack(value) for value in self._fetchers(run)[1](batches)]
 
     def file(self, run: str, name: str) -> bytes | None:
         """Reads a file that the items of a run share; None when there is none of this name."""

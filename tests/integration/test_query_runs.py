@@ -1,15 +1,20 @@
 """Real worker processes put queries to a real API: in order, at the pace and width that the run asks for."""
 
+import json
 import socket
 import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from producer.cli.dead_set import read_dead
+from producer.load import dictionaries
 from producer.retry_items import retry_items
+from shared import keys
+from shared.ledger.bounds import FIRST_LAYOUT, PACKED_LAYOUT
 from shared.names import RunState
 from tests.support.eventually import eventually
 from tests.support.processes import Processes
@@ -112,6 +117,47 @@ def test_an_api_that_is_not_there_ends_the_run(desk: QueryDesk, processes: Proce
     forbidden = desk.submit_queries(numbered(3), api_url="http://169.254.169.254")
     desk.ended(forbidden, RunState.ABORTED)
     assert retry_items(desk.ledger, desk.publisher, desk.store, forbidden, errors=False).items == 3
+
+
+def test_a_large_run_is_stored_packed_and_reads_the_same(
+    desk: QueryDesk, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results, inputs and dead items of a packed run are those of a plain one, in a fifth of the bytes."""
+
+    def script(query: str, nth: int) -> Step:
+        return Step(status=400) if query == "query 7" and nth <= 2 else Step()
+
+    start_worker(processes, "-Q", "queries")
+    with ScriptedApi(script) as api:
+        plain = desk.submit_queries(numbered(20), api_url=api.url)
+        desk.ended(plain)
+        monkeypatch.setattr(dictionaries, "FEWEST_ITEMS", 20)
+        packed = desk.submit_queries(numbered(20), api_url=api.url)
+        desk.ended(packed)
+        assert [desk.info(run).layout for run in (plain, packed)] == [FIRST_LAYOUT, PACKED_LAYOUT]
+        assert read_run(desk, packed) == read_run(desk, plain)
+        [[dead], [other]] = ([*read_dead(desk.client, run=run)] for run in (packed, plain))
+        assert (dead.name, dead.error, dead.item.payload) == (other.name, other.error, other.item.payload)
+        assert stored_bytes(desk, packed) < stored_bytes(desk, plain) / 5
+        assert retry_items(desk.ledger, desk.publisher, desk.store, packed, errors=True).items == 1
+        assert [row.code for row in desk.ended(packed)] == ["p"] * 20
+    assert not [*read_dead(desk.client, run=packed)]
+
+
+def read_run(desk: QueryDesk, run: str) -> list[tuple[str, dict[str, Any], bytes]]:
+    """Code, result without its latency, and input of each item."""
+    rows = (row for page in desk.store.item_pages(run, with_payload=True) for row in page)
+    found = [(row.code, json.loads(row.line), row.payload) for row in rows]
+    return [
+        (code, {**line.get("result", line), "client_latency_ms": 0, "checks": None}, payload)
+        for code, line, payload in found
+    ]
+
+
+def stored_bytes(desk: QueryDesk, run: str) -> int:
+    """Bytes of all inputs and results of a run."""
+    keys_of_run = (keys.items_key(run), keys.results_key(run))
+    return sum(len(value) for key in keys_of_run for value in desk.client.hvals(key))
 
 
 def test_pause_and_cancel_act_within_seconds(desk: QueryDesk, processes: Processes) -> None:

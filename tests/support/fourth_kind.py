@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from producer import kinds as producer_kinds
+from shared.codecs.packing import PLAIN
 from shared.kinds import Kind, Storage, register
 from shared.names import Outcome
 from worker import kinds as worker_kinds
@@ -62,6 +63,7 @@ class WordsEngine:
     """Evaluates words."""
 
     max_in_flight = 10
+    packing = PLAIN
 
     async def process(self, item: "Item") -> str:
         """Returns the word; a number is answered by nobody."""

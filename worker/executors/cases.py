@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from shared.clock import now_ms
 from shared.codecs.item_rows import ItemReader, ItemRow
+from shared.codecs.packing import Packing
 from shared.codecs.parked_items import History, ParkedState, decode_parked
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case, read_shared_vars
 from shared.contracts.cases import NEEDS_SANDBOX
@@ -139,6 +140,7 @@ class CasesEngine:
         earlier: the results of the run so far, for items that are retried.
         images: the images of its cases.
         shared_vars: the variables of the bench, if the run stores them once.
+        packing: how the texts of the run are stored.
     """
 
     def __init__(
@@ -152,8 +154,10 @@ class CasesEngine:
         earlier: ItemReader,
         images: ImageUrls,
         shared_vars: Mapping[str, Any],
+        packing: Packing,
     ) -> None:
         self.max_in_flight = run.together
+        self.packing = packing
         self._name, self._run, self._process = name, run, process
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
         self._images, self._shared_vars = images, shared_vars
@@ -467,6 +471,7 @@ def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor:
             earlier=earlier,
             images=ImageUrls(partial(store.file, run)),
             shared_vars=read_shared_vars(settings, partial(store.file, run)),
+            packing=store.packing(run),
         )
 
     return ItemsExecutor(process, engine_of)

@@ -15,7 +15,7 @@ from shared.clock import now_ms
 from shared.errors import ProctorError, RedisUnreachableError
 from shared.kinds import Kind, kind_named
 from shared.ledger import Claim, Wake
-from shared.names import Outcome
+from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.runs import RunStore
 from worker.lease_table import Lease
@@ -187,6 +187,12 @@ def claim_chunk(process: WorkerProcess, lease: Lease) -> Claim:
         if claim.suspect:
             logger.warning("poison suspected", extra={"reason": "leases on this chunk ran out before"})
     return claim
+
+
+def log_end(run: str, end: str) -> None:
+    """Logs that a run ends before all its items have results."""
+    level = logging.ERROR if end == RunState.ABORTED else logging.WARNING
+    logger.log(level, "run ends early", extra={"run": run, "state": str(end)})
 
 
 def trace_parents(store: RunStore) -> Callable[[str], str]:

@@ -27,12 +27,13 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from shared.clock import now_ms
 from shared.codecs.item_rows import CODE_OF_OUTCOME, ItemRow, pack_item
+from shared.codecs.packing import Packing
 from shared.codecs.parked_items import ParkedState, encode_parked
 from shared.ledger import ClaimedItem, Row, Try
 from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.upstream.costs import MOST_USD
-from worker.executors.chunk import PREFIX, Summary, claim_chunk, count_outcomes
+from worker.executors.chunk import PREFIX, Summary, claim_chunk, count_outcomes, log_end
 from worker.in_flight_limit import InFlightLimit
 from worker.lease_table import LOST, Lease
 from worker.logs import structlog
@@ -272,6 +273,8 @@ class Engine(Protocol):
 
     max_in_flight: int
     """Items of one chunk that may be in flight at a time."""
+    packing: Packing
+    """How the texts of the run are stored."""
 
     async def process(self, item: Item) -> Any:
         """Works on an item, on the loop: what `result_of` takes, `ParkedItem`, `EndRun`. Counts attempts."""
@@ -324,8 +327,10 @@ class ItemsExecutor:
         if claim.status != "ok":
             summary["status"] = claim.status
             return summary
-        items = [Item(lease, claimed, is_anew=claim.is_anew) for claimed in claim.items]
-        _ClaimedChunk(self._process, self._engine_of(lease.run), lease, summary).work(items)
+        engine = self._engine_of(lease.run)
+        found = [each._replace(payload=engine.packing.unpack(each.payload)) for each in claim.items]
+        items = [Item(lease, claimed, is_anew=claim.is_anew) for claimed in found]
+        _ClaimedChunk(self._process, engine, lease, summary).work(items)
         return summary
 
 
@@ -400,7 +405,7 @@ class _ClaimedChunk:
                 continue
             result = self._result(item, processed)
             _end_span(item, result)
-            batch.rows.append(_row(item, result))
+            batch.rows.append(_row(item, result, self._engine.packing))
             batch.tally[TALLY[result.outcome]] += 1
             batch.outcomes.append(result.outcome)
             if item.attempts > 1 or item.claimed.generation:
@@ -462,12 +467,6 @@ class _ClaimedChunk:
         count_outcomes(summary, compress(batch.outcomes, committed.accepted))
 
 
-def log_end(run: str, end: str) -> None:
-    """Logs that a run ends before all its items have results."""
-    level = logging.ERROR if end == RunState.ABORTED else logging.WARNING
-    logger.log(level, "run ends early", extra={"run": run, "state": str(end)})
-
-
 def _end_span(item: Item, result: ItemResult) -> None:
     item.span.set({f"{PREFIX}outcome": str(result.outcome), f"{PREFIX}attempts": item.attempts})
     if result.outcome is Outcome.ERROR:
@@ -484,7 +483,7 @@ def _micros(usd: float) -> int:
     return round(1e6 * min(usd, MOST_USD))
 
 
-def _row(item: Item, result: ItemResult) -> Row:
+def _row(item: Item, result: ItemResult, packing: Packing) -> Row:
     """Packs a result for the ledger."""
     claimed, is_error = item.claimed, result.outcome is Outcome.ERROR
     row = ItemRow(
@@ -497,4 +496,4 @@ def _row(item: Item, result: ItemResult) -> Row:
         result.latency_ms,
         result.cost_usd,
     )
-    return Row(claimed.index, claimed.generation, pack_item(row), is_error, max(1, item.attempts))
+    return Row(claimed.index, claimed.generation, pack_item(row, packing), is_error, max(1, item.attempts))

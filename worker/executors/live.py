@@ -28,6 +28,7 @@ from worker.breakpoint.live_decisions import INTERNAL, LiveOutcome, ModelAnswer,
 from worker.breakpoint.prompt import Prompt
 from worker.breakpoint.thread_decider import Batch, Refusal, ThreadOutcome
 from worker.breakpoint.trace import Call
+from worker.executors.chunk import log_end
 from worker.executors.items import (
     GRACEFUL_STATES,
     POLL_S,
@@ -35,7 +36,6 @@ from worker.executors.items import (
     Finished,
     ItemPool,
     PoolItem,
-    log_end,
 )
 from worker.lease_table import LOST, Lease
 from worker.logs import structlog

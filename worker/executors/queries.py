@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.clock import now_ms
+from shared.codecs.packing import Packing
 from shared.codecs.parked_items import History, ParkedState, WaitReason, decode_parked
 from shared.contracts.query_run import QueryRun
 from shared.errors import ConfigError
@@ -53,10 +54,12 @@ class QueriesEngine:
         run: its settings.
         loop: the process's.
         gate: applies the limits of the fleet.
+        packing: how the texts of the run are stored.
     """
 
-    def __init__(self, name: str, run: QueryRun, loop: Loop, gate: Gate) -> None:
+    def __init__(self, name: str, run: QueryRun, loop: Loop, gate: Gate, packing: Packing) -> None:
         self.max_in_flight = run.together
+        self.packing = packing
         self._run = run
         self._gate = gate
         self._endpoint = api_endpoint(
@@ -157,7 +160,7 @@ def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor:
     @lru_cache(RUNS)
     def engine_of(run: str) -> QueriesEngine:
         settings = QueryRun.from_snapshot(store.info(run).snapshot)
-        return QueriesEngine(run, settings, process.loop, process.upstream.gate)
+        return QueriesEngine(run, settings, process.loop, process.upstream.gate, store.packing(run))
 
     return ItemsExecutor(process, engine_of)
 
