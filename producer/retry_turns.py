@@ -4,7 +4,7 @@ Old results are kept until the new ones are committed. Retried turns are put int
 input order, and are appended to their threads.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from secrets import token_hex
 from typing import Final, NamedTuple, Protocol
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from producer.load.chunks import CHUNK_TURNS
-from producer.load.turns import LIVE_CHUNK_TURNS, TurnLine, chunked
+from producer.load.turns import LIVE_CHUNK_TURNS, TurnColumns, chunked
 from producer.options import Publishes
 from shared.codecs.turn_batches import unpack_batch
 from shared.contracts.live_turns import LiveRun
@@ -90,21 +90,23 @@ def retry_turns(
     del is_anew
     info = store.info(run)
     _check(info, indexes)
-    selected, redone, size, left = list[TurnLine](), dict[int, str](), 0, 0
+    selected, redone, size, left = TurnColumns([], [], []), dict[int, str](), 0, 0
     for chunk, rows in _wanted(store, run, indexes, errors=errors):
-        if len(selected) >= MOST_TURNS or size >= MOST_BYTES:
+        if len(selected.raws) >= MOST_TURNS or size >= MOST_BYTES:
             left += len(rows)
             continue
         redone.update((row.index, row.code[0]) for row in rows if row.code)
-        lines = _inputs(store, run, chunk, {row.index for row in rows})
-        selected += lines
-        size += sum(len(line.raw) for line in lines)
-    if not selected:
+        for index, thread, raw in _inputs(store, run, chunk, {row.index for row in rows}):
+            selected.indexes.append(index)
+            selected.threads.append(thread)
+            selected.raws.append(raw)
+            size += len(raw)
+    if not selected.raws:
         raise UsageError(f"run {run} has nothing to retry", hint="every turn is decided")
     is_live = LiveRun.from_snapshot(info.snapshot) is not None
     chunks, items = _plan(selected, redone, turns=LIVE_CHUNK_TURNS if is_live else CHUNK_TURNS)
     publisher.publish(ledger.retry(run, f"retry-{token_hex(8)}", chunks=chunks, items=items))
-    return Retried(len(selected), left)
+    return Retried(len(selected.raws), left)
 
 
 def _check(info: RunInfo, indexes: Collection[int] | None) -> None:
@@ -139,9 +141,11 @@ def _wanted(
             yield chunk, found
 
 
-def _inputs(store: RunStore, run: str, chunk: ChunkFields, indexes: Collection[int]) -> list[TurnLine]:
-    """Reads the input lines of some turns of a chunk, in input order."""
-    lines = list[TurnLine]()
+def _inputs(
+    store: RunStore, run: str, chunk: ChunkFields, indexes: Collection[int]
+) -> list[tuple[int, str, bytes]]:
+    """Reads index, thread and input line of some turns of a chunk, in input order."""
+    lines = list[tuple[int, str, bytes]]()
     for payload in store.inputs(run, chunk.batches):
         if payload is None:
             continue
@@ -149,16 +153,16 @@ def _inputs(store: RunStore, run: str, chunk: ChunkFields, indexes: Collection[i
         raws = body.split(b"\n")
         thread = _thread.decode(raws[0]).threadId
         pairs = zip(found, raws, strict=True)
-        lines += [TurnLine(index, 0, thread, raw) for index, raw in pairs if index in indexes]
+        lines += [(index, thread, raw) for index, raw in pairs if index in indexes]
     return sorted(lines)
 
 
 def _plan(
-    lines: Sequence[TurnLine], redone: Mapping[int, str], *, turns: int
+    selected: TurnColumns, redone: Mapping[int, str], *, turns: int
 ) -> tuple[list[ChunkPlan], dict[str, bytes]]:
     """Packs turns into chunks; marks the outcomes of old results, which goal and tally leave out."""
     chunks, items = list[ChunkPlan](), dict[str, bytes]()
-    for chunk in chunked([lines], turns=turns):
+    for chunk in chunked([selected], turns=turns):
         parts = list[tuple[str, str, int, str]]()
         for batch, thread, count in chunk.plan.parts:
             indexes, _ = unpack_batch(chunk.payloads[batch])

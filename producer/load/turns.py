@@ -6,9 +6,10 @@ ledger field.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
-from itertools import accumulate, chain, pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import accumulate, compress, pairwise
+from operator import ne
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.json import Encoder
@@ -46,6 +47,8 @@ CHUNK_BATCHES_MOST: Final = 1_500
 """A chunk closes here, whatever else it holds: scripts read a batch each in one command."""
 CHUNK_BYTES_MOST: Final = 2 << 20
 """A chunk closes here whatever it holds: a worker has several chunks in memory at once."""
+CHECKED_LINES: Final = 64
+"""Lines that are checked together: the objects of more of them would leave the processor's cache."""
 LIVE_RESULTS: Final = ("model", "live", "api_base", "temperature")
 """Settings of live turns that affect results."""
 
@@ -54,21 +57,19 @@ _JSONL_HINT = "turns are JSON Lines: one {…} with threadId and message on each
 _encode: Final = Encoder()
 
 
-class TurnLine(NamedTuple):
-    """One proved line."""
+class TurnColumns(NamedTuple):
+    """Consecutive turns of an input, column by column: an object for each would cost more than its check."""
 
-    index: int  # type: ignore[assignment] # hides tuple.index, which is not used on a line
-    """Position among the turns, from 0."""
-    line_no: int
-    """Physical line in the file, from 1; blank lines count."""
-    thread: str
-    """The turn's threadId."""
-    raw: bytes
-    """The line without its line end: one JSON object."""
+    indexes: list[int]
+    """Position of each among the turns of the input, from 0, ascending."""
+    threads: list[str]
+    """Its threadId."""
+    raws: list[bytes]
+    """Its line without the line end: one JSON object."""
 
-
-_turn_line: Final[Callable[[tuple[int, int, str, bytes]], TurnLine]] = partial(tuple.__new__, TurnLine)
-"""`TurnLine` from a tuple, in half the time of its constructor."""
+    def from_to(self, start: int, end: int | None = None) -> "TurnColumns":
+        """Returns some of the turns."""
+        return TurnColumns(self.indexes[start:end], self.threads[start:end], self.raws[start:end])
 
 
 def load_turns(source: Source, options: SubmitOptions) -> RunInput:
@@ -78,38 +79,29 @@ def load_turns(source: Source, options: SubmitOptions) -> RunInput:
     settings = [options.summary_policy, *([SIGNALS_ONCE] if once else [])]
     layout = OPTIONS_LAYOUT if once else FIRST_LAYOUT
     if live is None:
-        groups = chunked(turn_groups(source), turns=options.chunk_turns)
+        groups = chunked(turn_columns(source), turns=options.chunk_turns)
         return RunInput(groups, {**policy, "live": None, "model": None}, settings, layout=layout)
     settings_of_live = live.as_snapshot()
     return RunInput(
-        chunked(turn_groups(source), turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
+        chunked(turn_columns(source), turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
         {**policy, "live": live.live, "model": live.model, LIVE_KEY: settings_of_live},
         [*settings, *(f"{key}={settings_of_live[key]}" for key in LIVE_RESULTS)],
         layout=layout,
     )
 
 
-def read_turns(source: Source) -> Iterator[TurnLine]:
-    """Yields the turns of a source in order, each checked against the contract.
-
-    Raises:
-        InputError: the source cannot be read, is empty, or a line breaks the contract.
-    """
-    return chain.from_iterable(turn_groups(source))
-
-
-def turn_groups(source: Source) -> Iterator[list[TurnLine]]:
-    """Yields the turns of a source as `read_turns` does, some hundreds at a time, which is faster.
+def turn_columns(source: Source) -> Iterator[TurnColumns]:
+    """Yields the turns of a source in order, some at a time, each checked against the contract.
 
     Raises:
         InputError: the source cannot be read, is empty, or a line breaks the contract.
     """
     index = 0
     for line_no, lines in _lines(source):
-        group = _validated(source.name, index, line_no, lines)
-        if group:
-            yield group
-            index += len(group)
+        for at in range(0, len(lines), CHECKED_LINES):
+            threads, raws = _validated(source.name, line_no + at, lines[at : at + CHECKED_LINES])
+            yield TurnColumns(list(range(index, index + len(raws))), threads, raws)
+            index += len(raws)
     if index == 0:
         raise InputError(f"{source.name}: no turns in it", hint=_JSONL_HINT)
 
@@ -124,7 +116,7 @@ def problems_in(source: Source, *, most: int = MOST_PROBLEMS) -> tuple[int, list
     for first, lines in _lines(source):
         for line_no, line in enumerate(lines, first):
             try:
-                good += len(_validated_one_by_one(source.name, 0, line_no, [line]))
+                good += len(_validated_one_by_one(source.name, line_no, [line])[0])
             except InputError as error:
                 found += error.problems or [error]
                 if len(found) >= most:
@@ -134,31 +126,32 @@ def problems_in(source: Source, *, most: int = MOST_PROBLEMS) -> tuple[int, list
     return good, found
 
 
-def chunked(groups: Iterable[Sequence[TurnLine]], *, turns: int = CHUNK_TURNS) -> Iterator[Chunk]:
-    r"""Groups lines into chunks as they come.
+def chunked(groups: Iterable[TurnColumns], *, turns: int = CHUNK_TURNS) -> Iterator[Chunk]:
+    r"""Groups turns into chunks as they come.
 
     Args:
-        groups: lines in order, some at a time.
+        groups: turns in order, some at a time.
         turns: how many a chunk holds at least, but for the last one and those of very long lines.
 
-    >>> lines = [TurnLine(0, 1, "a", b"A"), TurnLine(1, 2, "b", b"B"), TurnLine(2, 3, "a", b"C")]
-    >>> [chunk] = chunked([lines])
+    >>> [chunk] = chunked([TurnColumns([0, 1, 2], ["a", "b", "a"], [b"A", b"B", b"C"])])
     >>> chunk.payloads
     {'0.0': b'0,2\nA\nC', '0.1': b'1\nB'}
     """
-    number, taken, size, before = 0, list[TurnLine](), 0, 0
+    number, taken, size, before = 0, TurnColumns([], [], []), 0, 0
     for group in groups:
-        taken += group
-        size += _size(group)
-        while len(taken) >= CHUNK_SLACK * _aim(turns, before) or size >= CHUNK_BYTES_MOST:
-            end = _cut(taken, _aim(turns, before))
-            yield _chunk(number, taken[:end])
-            taken = taken[end:]
-            number, size, before = number + 1, _size(taken), before + end
-    while taken:
-        end = _cut(taken, _aim(turns, before))
-        yield _chunk(number, taken[:end])
-        number, taken, before = number + 1, taken[end:], before + end
+        taken.indexes.extend(group.indexes)
+        taken.threads.extend(group.threads)
+        taken.raws.extend(group.raws)
+        size += sum(map(len, group.raws))
+        while len(taken.raws) >= CHUNK_SLACK * _aim(turns, before) or size >= CHUNK_BYTES_MOST:
+            bounds = _bounds(taken, _aim(turns, before))
+            yield _chunk(number, taken, bounds)
+            taken = taken.from_to(bounds[-1])
+            number, size, before = number + 1, sum(map(len, taken.raws)), before + bounds[-1]
+    while taken.raws:
+        bounds = _bounds(taken, _aim(turns, before))
+        yield _chunk(number, taken, bounds)
+        number, taken, before = number + 1, taken.from_to(bounds[-1]), before + bounds[-1]
 
 
 def _aim(turns: int, before: int) -> int:
@@ -170,58 +163,49 @@ def _aim(turns: int, before: int) -> int:
     return min(max(turns, before // CHUNK_SHARE), CHUNK_GROWTH * turns)
 
 
-def _size(lines: Sequence[TurnLine]) -> int:
-    """Bytes of some lines."""
-    return sum([len(line[3]) for line in lines])
+def _bounds(taken: TurnColumns, turns: int) -> list[int]:
+    """Finds where in the next chunk the thread changes, from 0 on, and where the chunk ends.
 
-
-def _cut(lines: Sequence[TurnLine], turns: int) -> int:
-    """Finds where a chunk ends: where the thread changes, where it is full, or where it is too heavy."""
-    some = lines[: int(CHUNK_SLACK * turns)]
-    sizes = list(accumulate([len(line[3]) for line in some]))
-    end = min(len(some), bisect_left(sizes, CHUNK_BYTES_MOST) + 1)
-    changes = _changes(some[:end])
+    It ends where the thread changes, where it is full, or where it is too heavy.
+    """
+    some = taken.from_to(0, int(CHUNK_SLACK * turns))
+    sizes = list(accumulate(map(len, some.raws)))
+    end = min(len(sizes), bisect_left(sizes, CHUNK_BYTES_MOST) + 1)
+    changes = list(compress(range(1, end), map(ne, some.threads, some.threads[1:end])))
     if len(changes) >= CHUNK_BATCHES_MOST:
         end = changes[CHUNK_BATCHES_MOST - 1]
     at = bisect_left(changes, turns)
-    return min(end, changes[at]) if at < len(changes) else end
+    if at < len(changes):
+        end = min(end, changes[at])
+    return [0, *changes[: bisect_left(changes, end)], end]
 
 
-def _changes(lines: Sequence[TurnLine]) -> list[int]:
-    """Finds the lines whose thread is not that of the line before."""
-    threads = [line[2] for line in lines]
-    return [at for at, (before, thread) in enumerate(pairwise(threads), 1) if before != thread]
-
-
-def _chunk(number: int, lines: list[TurnLine]) -> Chunk:
-    """Packs lines into one batch a thread, in the order in which the threads appear."""
-    numbers, raws = [line[0] for line in lines], [line[3] for line in lines]
+def _chunk(number: int, turns: TurnColumns, bounds: Sequence[int]) -> Chunk:
+    """Packs turns up to the last bound into one batch a thread, in the order in which the threads appear."""
     by_thread = dict[str, tuple[list[int], list[bytes]]]()
-    for start, end in pairwise([0, *_changes(lines), len(lines)]):
-        indexes, some = by_thread.setdefault(lines[start].thread, ([], []))
-        indexes += numbers[start:end]
-        some += raws[start:end]
+    for start, end in pairwise(bounds):
+        indexes, some = by_thread.setdefault(turns.threads[start], ([], []))
+        indexes += turns.indexes[start:end]
+        some += turns.raws[start:end]
     payloads, parts = dict[str, bytes](), list[tuple[str, str, int]]()
     for position, (thread, (indexes, some)) in enumerate(by_thread.items()):
         batch = f"{number}.{position}"
         payloads[batch] = pack_batch(indexes, some)
         parts.append((batch, thread, len(indexes)))
-    plan = ChunkPlan(name_of(lines[0].thread), parts)
-    return Chunk(str(number), plan, payloads, b"\n".join(raws), len(lines))
+    plan, end = ChunkPlan(name_of(turns.threads[0]), parts), bounds[-1]
+    return Chunk(str(number), plan, payloads, b"\n".join(turns.raws[:end]), end)
 
 
-def _validated(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
-    """Validates lines, of which the first one has this index and this line number."""
-    raws = [line.strip() for line in lines]
+def _validated(name: str, line_no: int, lines: list[bytes]) -> tuple[list[str], list[bytes]]:
+    """Validates lines, of which the first one has this number; returns the thread and the text of each."""
+    raws = list(map(bytes.strip, lines))
     threads = _ordinary_threads(raws)
     if threads is None:
         try:
             threads = list(map(_thread_of, raws))
         except _BadLineError:
-            return _validated_one_by_one(name, index, line_no, lines)
-    size = len(raws)
-    numbers = range(index, index + size), range(line_no, line_no + size)
-    return list(map(_turn_line, zip(*numbers, threads, raws, strict=True)))
+            return _validated_one_by_one(name, line_no, lines)
+    return threads, raws
 
 
 class _BadLineError(ValueError):
@@ -280,19 +264,18 @@ def _thread_by_contract(raw: bytes) -> str:
     return turn.threadId
 
 
-def _validated_one_by_one(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
+def _validated_one_by_one(name: str, line_no: int, lines: list[bytes]) -> tuple[list[str], list[bytes]]:
     """Validates lines one by one, skips blank ones, and raises for the first invalid one."""
-    group = list[TurnLine]()
-    for number, line in enumerate(lines, line_no):
-        raw = line.strip()
+    threads, raws = list[str](), list[bytes]()
+    for number, raw in enumerate(map(bytes.strip, lines), line_no):
         if not raw:
             continue
         try:
-            thread = _thread_of(raw)
+            threads.append(_thread_of(raw))
         except _BadLineError as error:
             raise input_error(f"{name}:{number}", error.problems, among=" in this line") from None
-        group.append(TurnLine(index + len(group), number, thread, raw))
-    return group
+        raws.append(raw)
+    return threads, raws
 
 
 def _lines(source: Source) -> Iterator[tuple[int, list[bytes]]]:
@@ -308,7 +291,7 @@ def _lines(source: Source) -> Iterator[tuple[int, list[bytes]]]:
         longest = max(map(len, whole), default=0)
         if longest > MAX_LINE_BYTES:
             too_long = next(at for at, line in enumerate(whole) if len(line) > MAX_LINE_BYTES)
-            _validated(source.name, 0, line_no, whole[:too_long])  # a bad line before it is named first
+            _validated(source.name, line_no, whole[:too_long])  # a bad line before it is named first
             raise _too_long(source.name, line_no + too_long)
         yield line_no, whole
         line_no += len(whole)

@@ -9,11 +9,11 @@ from typing import Final
 import pytest
 
 from producer.load.source import Source
-from producer.load.turns import read_turns
 from producer.sample_api.server import in_background
 from tests.support.cli import Cli
 from tests.support.processes import marked_processes
 from tests.support.tree import ROOT
+from tests.support.turn_files import read_turns
 
 EXAMPLES: Final = ROOT / "examples"
 VERDICTS: Final = [["cases", "✗"], ["queries", "✗"], ["turns", "✓"]]
@@ -116,7 +116,7 @@ def test_what_init_writes_of_other_kinds_runs_with_the_sample_api(cli: Cli, tmp_
 @pytest.mark.parametrize("name", ["turns.jsonl", "starter/turns.jsonl"])
 def test_examples_keep_the_contract(name: str) -> None:
     """Every packaged example passes the strict contract and shows several threads."""
-    turns = list(read_turns(Source(EXAMPLES / name)))
+    turns = read_turns(Source(EXAMPLES / name))
     assert len({turn.thread for turn in turns}) >= 3
 
 

@@ -12,12 +12,13 @@ import pytest
 
 from producer.document import run_document
 from producer.load.source import Source
-from producer.load.turns import MAX_LINE_BYTES, read_turns
+from producer.load.turns import MAX_LINE_BYTES
 from producer.options import SubmitOptions
 from producer.report.turns.to_jsonl import JsonlReport
 from producer.submit import submit
 from shared.errors import InputError
 from tests.support.inline_worker import InlineWorker
+from tests.support.turn_files import read_turns
 
 if TYPE_CHECKING:
     import redis
@@ -94,6 +95,6 @@ def test_an_endless_line_needs_a_bounded_amount(tmp_path: Path) -> None:
 
     def read() -> None:
         with pytest.raises(InputError, match="longer than"):
-            list(read_turns(Source(path)))
+            read_turns(Source(path))
 
     assert peak_of(read) < 8 * MAX_LINE_BYTES

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from producer.load.fast_turns import NOT_ORDINARY, decode_ordinary
 from producer.load.source import Source
-from producer.load.turns import read_turns
 from shared.contracts.turns import Turn
 from shared.errors import InputError
+from tests.support.turn_files import read_turns
 from tests.support.turn_strategies import spelt, turns
 
 EDITS: Final = (
@@ -104,7 +104,7 @@ def test_a_key_that_stands_twice_is_always_found(line: bytes, data: st.DataObjec
     inner = line.strip().removeprefix(b"{").removesuffix(b"}")
     doubled = data.draw(st.sampled_from([b"{%b,%b}" % (again, inner), b"{%b , %b}" % (inner, again)]))
     with pytest.raises(InputError):
-        list(read_turns(Source("-", stdin=BytesIO(doubled))))
+        read_turns(Source("-", stdin=BytesIO(doubled)))
 
 
 def test_every_day_is_judged_alike() -> None:

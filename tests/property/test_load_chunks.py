@@ -7,21 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.load.chunks import LOAD_BYTES, LOAD_ITEMS, Chunk, grouped
-from producer.load.turns import CHUNK_BATCHES_MOST, CHUNK_BYTES_MOST, TurnLine, chunked
+from producer.load.turns import CHUNK_BATCHES_MOST, CHUNK_BYTES_MOST, TurnColumns, chunked
 from shared.codecs.turn_batches import unpack_batch
 
 TURNS = 10
 MOST = 15
 
 
-def lines_of(threads: list[str], size: int = 3) -> list[TurnLine]:
+def lines_of(threads: list[str], size: int = 3) -> TurnColumns:
     """One line of `size` bytes for each thread named."""
-    return [TurnLine(at, at + 1, thread, b"%0*d" % (size, at)) for at, thread in enumerate(threads)]
+    raws = [b"%0*d" % (size, at) for at in range(len(threads))]
+    return TurnColumns(list(range(len(threads))), threads, raws)
 
 
-def groups_of(lines: list[TurnLine], size: int) -> list[list[TurnLine]]:
+def groups_of(lines: TurnColumns, size: int) -> list[TurnColumns]:
     """The lines as they come from a file, some at a time."""
-    return [lines[at : at + size] for at in range(0, len(lines), size)]
+    return [lines.from_to(at, at + size) for at in range(0, len(lines.raws), size)]
 
 
 def opened(chunk: Chunk) -> dict[str, list[tuple[int, bytes]]]:
@@ -47,17 +48,16 @@ def test_every_line_is_in_one_chunk_once(threads: list[str], group: int) -> None
     for number, chunk in enumerate(chunked(groups_of(lines, group), turns=TURNS)):
         assert chunk.id == str(number)
         rows = sorted(row for batch in opened(chunk).values() for row in batch)
-        assert rows == [(line.index, line.raw) for line in lines[at : at + chunk.item_count]]
+        assert rows == list(enumerate(lines.raws))[at : at + chunk.item_count]
         assert chunk.content == b"\n".join(raw for _, raw in rows)
         at += chunk.item_count
-    assert at == len(lines)
+    assert at == len(threads)
 
 
 @given(threads_in_any_order | grouped_threads, st.integers(1, 40))
 def test_a_batch_is_one_thread_in_input_order(threads: list[str], group: int) -> None:
     """In a chunk each thread has one batch with its turns in input order, and the plan says so."""
     lines = lines_of(threads)
-    thread_of = {line.index: line.thread for line in lines}
     for chunk in chunked(groups_of(lines, group), turns=TURNS):
         batches = opened(chunk)
         assert [part[0] for part in chunk.plan.parts] == [f"{chunk.id}.{at}" for at in range(len(batches))]
@@ -65,7 +65,7 @@ def test_a_batch_is_one_thread_in_input_order(threads: list[str], group: int) ->
             indexes = [index for index, _ in batches[batch]]
             assert indexes == sorted(indexes)
             assert len(indexes) == count
-            assert {thread_of[index] for index in indexes} == {thread}
+            assert {threads[index] for index in indexes} == {thread}
         assert len({part[1] for part in chunk.plan.parts}) == len(batches)
 
 
@@ -118,9 +118,9 @@ def test_calls_of_the_ledger_are_bounded() -> None:
     lines = lines_of([f"t{at}" for at in range(3_000)], size=400)
     seen = list[bytes]()
     calls = list(grouped(chunked([lines], turns=300), seen.append))
-    assert sum(turns for _, _, turns in calls) == len(lines)
+    assert sum(turns for _, _, turns in calls) == len(lines.raws)
     assert all(len(items) <= LOAD_ITEMS and len(plan) <= 3 for items, plan, _ in calls)
-    assert b"".join(seen) == b"".join(line.raw + b"\n" for line in lines)
+    assert b"".join(seen) == b"".join(raw + b"\n" for raw in lines.raws)
     heavy = list(grouped(chunked([lines_of(["a"] * 900, size=4_000)], turns=100), seen.append))
     assert all(sum(map(len, items.values())) <= 2 * LOAD_BYTES for items, _, _ in heavy)
     assert len(heavy) > 1

@@ -25,7 +25,6 @@ from producer.load.problems import Problems
 from producer.load.recorded import read_recorded
 from producer.load.source import Source
 from producer.load.strict_json import parse_json
-from producer.load.turns import read_turns
 from producer.options import CaseChoice
 from shared.codecs.parked_items import decode_parked
 from shared.contracts.call_options import Params, merge, sent, split_temperature
@@ -39,6 +38,7 @@ from shared.server.redis_url import mask_password, parse_redis_url
 from shared.settings import Settings, variable_of
 from shared.upstream.addresses import address_problem, with_path
 from shared.upstream.limits import Scope, limit_key
+from tests.support.turn_files import read_turns
 from worker.breakpoint.model_reply import read_reply as read_model_reply
 from worker.breakpoint.turn_wire import decode_turns
 from worker.queries.fields import at
@@ -340,7 +340,7 @@ NAMES: Final = (
 TARGETS: Final[Mapping[str, Target]] = {
     "kind": Target(lambda data: detect_kind(source_of(data)), (InputError,), (TURN, BENCH, BASELINES)),
     "turns": Target(
-        _placed(lambda data: list(read_turns(source_of(data)))),
+        _placed(lambda data: read_turns(source_of(data))),
         (InputError,),
         (TURN, WITH_MEMENTO, TURN + b"\n" + TURN),
     ),

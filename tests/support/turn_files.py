@@ -1,12 +1,13 @@
-"""Writes turns files for tests, and streams that look like stdin."""
+"""Writes turns files for tests, makes streams that look like stdin, and reads turns as they are loaded."""
 
 import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from producer.load.source import Source
+from producer.load.turns import turn_columns
 
 
 def turn_lines(threads: int, turns: int, *, interleaved: bool = False, **keys: Any) -> list[dict[str, Any]]:
@@ -29,3 +30,16 @@ def write_turns(path: Path, turns: Iterable[dict[str, Any]]) -> Path:
 def stdin(turns: Iterable[dict[str, Any]]) -> Source:
     """A stream with these turns."""
     return Source("-", stdin=io.BytesIO(b"".join(json.dumps(turn).encode() + b"\n" for turn in turns)))
+
+
+class ReadTurn(NamedTuple):
+    """A turn of a source that keeps the contract."""
+
+    position: int
+    thread: str
+    raw: bytes
+
+
+def read_turns(source: Source) -> list[ReadTurn]:
+    """Reads all turns of a source, as they are loaded."""
+    return [ReadTurn(*turn) for group in turn_columns(source) for turn in zip(*group, strict=True)]

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from producer.load.turns import read_turns
 from shared.contracts.mementos import StoredMemento
 from tests.support.conversations import (
     EARLIER,
@@ -19,7 +18,7 @@ from tests.support.conversations import (
     turn,
     with_memento,
 )
-from tests.support.turn_files import stdin
+from tests.support.turn_files import read_turns, stdin
 from tests.support.turn_strategies import turns
 
 FROM_REF = "request_context.thread_memento_ref"

@@ -7,8 +7,9 @@ from typing import Any, Final
 import pytest
 
 from producer.load.source import Source
-from producer.load.turns import MAX_LINE_BYTES, problems_in, read_turns
+from producer.load.turns import MAX_LINE_BYTES, problems_in
 from shared.errors import InputError
+from tests.support.turn_files import ReadTurn, read_turns
 
 ITEM: Final = {"endMessageId": "m", "kind": "pivot", "confidence": "high", "source": "model"}
 MEMENTO: Final = {
@@ -158,9 +159,9 @@ BAD_LINES: Final[dict[str, tuple[bytes, str, str]]] = {
 }
 
 
-def read(content: bytes) -> list[Any]:
+def read(content: bytes) -> list[ReadTurn]:
     """Reads all turns of a stream with this content."""
-    return list(read_turns(Source("-", stdin=io.BytesIO(content))))
+    return read_turns(Source("-", stdin=io.BytesIO(content)))
 
 
 @pytest.mark.parametrize("name", BAD_LINES)
@@ -207,11 +208,7 @@ def test_several_problems_of_a_line_are_counted() -> None:
 def test_crlf_bom_and_blank_lines_are_accepted() -> None:
     """Files of other systems are read: byte order mark, CRLF, blank lines, no newline at the end."""
     turns = read(b"\xef\xbb\xbf" + line(message="a") + b"\r\n\r\n  " + line(message="b") + b"\t\n" + line())
-    assert [(turn.index, turn.line_no, turn.thread) for turn in turns] == [
-        (0, 1, "t"),
-        (1, 3, "t"),
-        (2, 4, "t"),
-    ]
+    assert [(turn.position, turn.thread) for turn in turns] == [(0, "t"), (1, "t"), (2, "t")]
     assert [turn.raw for turn in turns] == [line(message="a"), line(message="b"), line()]
 
 
