@@ -50,13 +50,12 @@ class TurnTotals:
         """Counts some rows."""
         codes = [row.code for row in page]
         self.codes.update(codes)
-        if any(LIVE.intersection(code) for code in set(codes)):
+        found = set(codes)
+        if any(LIVE.intersection(code) for code in found):
             self.calls.add(page)
-        for row in page:
-            if row.code[:1] == "x":
-                self.errors[error_code(row)] += 1
-            if row.attempts > 1:
-                self.retried += 1
+        if any(code[:1] == "x" for code in found):
+            self.errors.update([error_code(row) for row in page if row.code[:1] == "x"])
+        self.retried += sum([row.attempts > 1 for row in page])
 
     def counts(self, total: int) -> dict[str, int]:
         """Returns rows by outcome, and the size of the run.

@@ -71,12 +71,12 @@ def unpack_batch(payload: bytes) -> tuple[list[int], bytes]:
 
 
 def pack_indexes(indexes: Sequence[int]) -> str:
-    """Writes positions in the input.
+    """Writes positions in the input, which ascend.
 
     >>> pack_indexes([3, 4, 5]), pack_indexes([3, 5]), pack_indexes([3])
     ('3-5', '3,5', '3')
     """
-    if len(indexes) > 1 and list(indexes) == list(range(indexes[0], indexes[-1] + 1)):
+    if len(indexes) > 1 and indexes[-1] - indexes[0] == len(indexes) - 1:
         return f"{indexes[0]}-{indexes[-1]}"
     return ",".join(map(str, indexes))
 
@@ -108,13 +108,6 @@ def unpack_block(value: bytes) -> Block:
     >>> unpack_block(b'0|5|7|3|m2u\n{}')
     Block(offset=0, started_ms=5, finished_ms=7, indexes=[3], codes=['m2u'], lines=[b'{}'])
     """
-    head, _, body = value.partition(b"\n")
+    head, *lines = value.split(b"\n")
     offset, started, finished, indexes, codes = head.decode().split("|")
-    return Block(
-        int(offset),
-        int(started),
-        int(finished),
-        unpack_indexes(indexes),
-        codes.split(" "),
-        body.split(b"\n"),
-    )
+    return Block(int(offset), int(started), int(finished), unpack_indexes(indexes), codes.split(" "), lines)

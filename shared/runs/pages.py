@@ -134,8 +134,9 @@ class PageReader:
 
         def rows(batch: str) -> list[TurnRow]:
             block, payload = blocks[batch], payloads.get(batch)
-            found = special[batch] if block is None or batch in special else _rows(block)
-            return found if payload is None else _with_inputs(found, payload)
+            if block is not None and batch not in special:
+                return _rows(block, payload)
+            return special[batch] if payload is None else _with_inputs(special[batch], payload)
 
         return [_in_order(map(rows, chunk.batches)) for chunk in chunks]
 
@@ -206,11 +207,12 @@ def _completed(rows: list[TurnRow], payload: bytes, *, with_open: bool) -> list[
     return rows
 
 
-def _rows(block: Block) -> list[TurnRow]:
-    """Opens a block."""
+def _rows(block: Block, payload: bytes | None = None) -> list[TurnRow]:
+    """Opens a block; with the payload, of which it must contain all results, rows contain their input."""
     started, finished = repeat(block.started_ms), repeat(block.finished_ms)
     lines = expand(block.codes, block.lines)
-    return list(map(_row, zip(block.indexes, block.codes, lines, started, finished, repeat(1), repeat(b""))))
+    inputs = repeat(b"") if payload is None else payload.split(b"\n")[1:]
+    return list(map(_row, zip(block.indexes, block.codes, lines, started, finished, repeat(1), inputs)))
 
 
 def _with_inputs(rows: Sequence[TurnRow], payload: bytes) -> list[TurnRow]:
