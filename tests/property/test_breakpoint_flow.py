@@ -12,6 +12,7 @@ from tests.support.conversations import BREAKPOINTS_ONLY, POLICY, SIGNALS_ONCE, 
 from tests.support.turn_strategies import turns
 from worker.breakpoint.affect import rollup
 from worker.breakpoint.orchestrator import RunPolicy
+from worker.breakpoint.thread_decider import tally_of
 
 FIVE = ("arc", "active", "parked", "decisions", "next")
 conversations = st.lists(turns(), min_size=1, max_size=6)
@@ -65,7 +66,7 @@ def test_every_result_keeps_the_promises(packets: list[dict[str, Any]], policy: 
         check_summary(packet, result, previous, policy)
         check_affect(packet, result, previous)
         previous = result
-    assert decided.outcome.blocks[0].tally.get("error", 0) == len(packets) - committed
+    assert tally_of(decided.outcome.blocks[0].codes).get("error", 0) == len(packets) - committed
 
 
 def check_summary(

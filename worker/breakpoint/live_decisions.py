@@ -35,7 +35,6 @@ from worker.breakpoint.prompt import Prompt, prompt_of
 from worker.breakpoint.thread_decider import (
     CODES,
     ERROR_CODE,
-    TALLY_COUNTERS,
     Batch,
     DecidedBlock,
     ThreadDecider,
@@ -137,10 +136,8 @@ def _decide_batch(decider: "_LiveDecider", batch: Batch) -> tuple[DecidedBlock, 
     codes = [code for code, _ in answers]
     dead = [batch.offset + at for at, code in enumerate(codes) if code.startswith(ERROR_CODE)]
     lines = [line for _, line in answers]
-    block = DecidedBlock(
-        batch.offset, indexes[window][: len(lines)], codes, lines, dead, decider.tally_of(codes)
-    )
-    return block, prompt
+    some = indexes[window][: len(lines)]
+    return DecidedBlock(batch.offset, some, codes, lines, dead, decider.take_figures(codes)), prompt
 
 
 class _UnansweredError(Exception):
@@ -231,15 +228,12 @@ class _LiveDecider:
             refusal = Refusal(INTERNAL, f"the engine failed: {type(error).__name__}")
             return self._plain.refuse(message_id, (turn and turn.ts) or policy.submitted_at, refusal)
 
-    def tally_of(self, codes: Sequence[str]) -> dict[str, int]:
-        """Counts outcomes for progress displays and resets the counters."""
-        letters = "".join(codes)
+    def take_figures(self, codes: Sequence[str]) -> dict[str, int]:
+        """Counts what became of calls, for progress displays, and resets the counters."""
         first = "".join(code for code in codes if DUPLICATE not in code)
-        tally = {word: letters.count(letter) for letter, word in TALLY_COUNTERS.items()}
-        tally |= {word: first.count(letter) for letter, word in LIVE_COUNTERS.items()}
-        tally |= self._figures
+        figures = {word: first.count(letter) for letter, word in LIVE_COUNTERS.items()} | self._figures
         self._figures.clear()
-        return {word: count for word, count in tally.items() if count}
+        return {word: count for word, count in figures.items() if count}
 
     def _decided(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> CodedLine:
         """Takes a turn through the flow with the model; turns of runs without a model as usual."""

@@ -104,7 +104,7 @@ class Thread:
         return latest
 
 
-class Reply(msgspec.Struct, frozen=True, gc=False):
+class Reply(NamedTuple):
     """The reply of the model to a turn."""
 
     shape: Shape | None
@@ -162,10 +162,6 @@ Trace = Callable[[BreakpointDecision, bool, str], None]
 """Takes the decision, whether the guardrail is active, and the baseline's source."""
 
 
-def no_trace(decision: BreakpointDecision, peak_guardrail_active: bool, source: str) -> None:  # noqa: FBT001 - a Trace that does nothing
-    """Leaves the event to the committed result, from which `worker.breakpoint.trace` derives it."""
-
-
 def run_turn(
     turn: Turn,
     thread: Thread,
@@ -173,7 +169,7 @@ def run_turn(
     message_id: str,
     *,
     model: Model | None = None,
-    trace: Trace = no_trace,
+    trace: Trace | None = None,
 ) -> TurnResult | Refusal:
     """Takes one turn through the flow.
 
@@ -185,7 +181,8 @@ def run_turn(
         policy: the settings of the turn's run.
         message_id: the turn's identity, its own or the default.
         model: answers live; None for recorded shapes only.
-        trace: takes the breakpoint event, before anything is retrieved or generated.
+        trace: takes the breakpoint event, before anything is retrieved or generated; without one, it is
+            derived from the committed result (`worker.breakpoint.trace`).
     """
     # 1. Request: a stale token is refused; the memento that the turn starts from is resolved.
     if turn.thread_memento_etag is not None and turn.thread_memento_etag != thread.etag:
@@ -203,26 +200,25 @@ def run_turn(
     peak_guardrail_active = is_summary_frozen(previous, verdict.decision)
 
     # 5. The decision is traced.
-    trace(verdict.decision, peak_guardrail_active, source)
+    if trace is not None:
+        trace(verdict.decision, peak_guardrail_active, source)
 
     # 6. and 7. A recorded answer is used unchanged; else context is retrieved and the model generates one.
     if model is None or not model.is_worth_a_call(turn, verdict.decision):
-        reply = Reply(turn.model_shape, affect_signal_of(turn))
+        proposed, affect_signal, response = turn.model_shape, affect_signal_of(turn), None
     else:
         context = model.retrieve_context(turn.thread_id, turn.message, previous.memento)
-        reply = model.generate(turn, context, closure_of(turn, signals))
+        proposed, affect_signal, response = model.generate(turn, context, closure_of(turn, signals))
 
     # 8. The summary is updated, unless it is frozen. Affect is the user's, and is updated at a peak too.
-    shape = None if peak_guardrail_active or policy.blocks_summary(verdict.decision) else reply.shape
-    affect_signal = reply.affect_signal if turn.role is USER else None
-    latest = thread.advance(updated(previous, shape, affect_signal, message_id, now))
+    shape = None if peak_guardrail_active or policy.blocks_summary(verdict.decision) else proposed
+    measured = affect_signal if turn.role is USER else None
+    latest = thread.advance(updated(previous, shape, measured, message_id, now))
     if policy.signals_once:
         thread.consume(signals)
 
     # 9. The response contains the decision and the thread's new state.
-    return TurnResult(
-        verdict, peak_guardrail_active, shape is not None, source, previous, latest, reply.response
-    )
+    return TurnResult(verdict, peak_guardrail_active, shape is not None, source, previous, latest, response)
 
 
 def affect_signal_of(turn: Turn) -> AffectSignal | None:

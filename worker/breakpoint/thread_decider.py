@@ -11,8 +11,9 @@ memento only what changed is encoded. The decisions are made by `worker.breakpoi
                    also "consumed"
 """
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -38,6 +39,7 @@ __all__ = [
     "public_state",
     "refused_line",
     "request_ids",
+    "tally_of",
 ]
 
 INVALID_TURN: Final = "invalid_turn"
@@ -71,8 +73,8 @@ class DecidedBlock(NamedTuple):
     """One per turn, as stored: `shared.codecs.turn_lines.expand` gives the JSON documents."""
     dead: list[int]
     """Positions in the batch of turns that ended in an error."""
-    tally: dict[str, int]
-    """Counts for progress displays."""
+    figures: Mapping[str, int] = MappingProxyType({})
+    """Counts for progress displays that its codes do not show."""
 
 
 class ThreadOutcome(NamedTuple):
@@ -119,6 +121,16 @@ TALLY_COUNTERS: Final[Mapping[str, str]] = {
     "d": "duplicate",
 }
 """Names of progress counters, by the letter of a code that they count."""
+
+
+def tally_of(codes: Iterable[str]) -> dict[str, int]:
+    """Counts outcomes for progress displays.
+
+    >>> tally_of(["m2fu", "x0", "m1"])
+    {'must': 2, 'error': 1, 'frozen': 1, 'updated': 1}
+    """
+    letters = "".join(codes)
+    return {word: count for letter, word in TALLY_COUNTERS.items() if (count := letters.count(letter))}
 
 
 def decide_thread(
@@ -169,12 +181,8 @@ def _decide_batch(decider: "ThreadDecider", batch: Batch) -> DecidedBlock:
     decider.lines = LineWriter()  # a block is read on its own
     answers = [answer(turn, index, policy) for turn, index in zip(decode_turns(body), indexes, strict=True)]
     codes = [code for code, _ in answers]
-    letters = "".join(codes)
-    dead = (
-        [batch.offset + at for at, code in enumerate(codes) if code == ERROR_CODE] if "x" in letters else []
-    )
-    tally = {word: count for letter, word in TALLY_COUNTERS.items() if (count := letters.count(letter))}
-    return DecidedBlock(batch.offset, indexes, codes, [line for _, line in answers], dead, tally)
+    dead = [batch.offset + at for at, code in enumerate(codes) if code == ERROR_CODE]
+    return DecidedBlock(batch.offset, indexes, codes, [line for _, line in answers], dead)
 
 
 def load_thread(thread_id: str, state: bytes) -> Thread:

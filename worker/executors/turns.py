@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import chain, compress
 from typing import Any, Final
 
 from shared.clock import now_ms
@@ -34,6 +35,7 @@ from worker.breakpoint.thread_decider import (
     decide_thread,
     refused_line,
     request_ids,
+    tally_of,
 )
 from worker.breakpoint.turn_wire import decode_turns
 from worker.executors.chunk import PREFIX, Summary, claim_chunk
@@ -227,22 +229,18 @@ def _decide_one(thread: str, state: bytes, batch: Batch, known: MutableMapping[s
         message_id = (turn.message_id if turn else None) or f"{thread}#{index}"
         refusal = Refusal(INTERNAL, f"the engine failed: {type(error).__name__}")
         line = refused_line(thread, message_id, refusal, state=state, now_ms=batch.policy.submitted_ms)
-        block = DecidedBlock(batch.offset, [index], [ERROR_CODE], [line], [batch.offset], {"error": 1})
+        block = DecidedBlock(batch.offset, [index], [ERROR_CODE], [line], [batch.offset])
         return ThreadOutcome(state, [block], [])
 
 
 def _joined(offset: int, turns: Sequence[DecidedBlock]) -> DecidedBlock:
     """Makes one block of single turns that follow each other."""
-    tally: Counter[str] = Counter()
-    for turn in turns:
-        tally.update(turn.tally)
     return DecidedBlock(
         offset,
         [index for turn in turns for index in turn.indexes],
         [code for turn in turns for code in turn.codes],
         [line for turn in turns for line in turn.lines],
         [position for turn in turns for position in turn.dead],
-        dict(tally),
     )
 
 
@@ -251,9 +249,11 @@ class CommitBatch:
     """Decided threads that are committed in one call, each as a whole."""
 
     threads: list[ThreadCommit] = field(default_factory=list)
-    tally: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    tallies: list[list[Mapping[str, int]]] = field(default_factory=list)
-    """Counters of each thread."""
+    codes: list[list[str]] = field(default_factory=list)
+    """Codes of each thread."""
+    codes_of_runs: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    figures: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """Of each run what its codes do not show."""
     turns: int = 0
     size_bytes: int = 0
 
@@ -262,6 +262,11 @@ class CommitBatch:
         """Whether it is time to commit."""
         return self.turns >= BATCH_TURNS or self.size_bytes >= BATCH_BYTES
 
+    @property
+    def tally(self) -> dict[str, dict[str, int]]:
+        """Counters of each run."""
+        return {run: tally_of(codes) | self.figures[run] for run, codes in self.codes_of_runs.items()}
+
     def add(self, decided: DecidedThread) -> None:
         """Adds one thread."""
         thread, pos, batches, outcome, started_ms = decided
@@ -269,9 +274,11 @@ class CommitBatch:
         self.threads.append(ThreadCommit(thread, pos, outcome.state, parts, outcome.requests))
         self.turns += sum(part.count for part in parts)
         self.size_bytes += sum(len(part.value) for part in parts)
-        self.tallies.append([block.tally for block in outcome.blocks])
+        self.codes.append([code for block in outcome.blocks for code in block.codes])
         for batch, block in zip(batches, outcome.blocks, strict=False):
-            self.tally[batch.run].update(block.tally)
+            self.codes_of_runs[batch.run] += block.codes
+            if block.figures:
+                self.figures[batch.run].update(block.figures)
 
 
 def commit_batch(
@@ -342,18 +349,17 @@ def commit_in_batches(
 
 
 def _count(summary: Summary, lease: Lease, batch: CommitBatch, accepted: Iterable[bool]) -> None:
-    for thread, tallies, is_written in zip(batch.threads, batch.tallies, accepted, strict=True):
-        if is_written:
-            for tally in tallies:
-                summary["must"] += tally.get("must", 0)
-                summary["should"] += tally.get("should", 0)
-                summary["skip"] += tally.get("skip", 0)
-                summary["errors"] += tally.get("error", 0)
-            turns = sum(part.count for part in thread.parts)
-            summary["threads"] += 1
-            summary["decided"] += turns
-            # Chunks of a retry are named `generation.number`.
-            summary["retried"] += turns if "." in lease.chunk else 0
+    written = list(compress(batch.codes, accepted))
+    codes = list(chain.from_iterable(written))
+    tally = tally_of(codes)
+    summary["must"] += tally.get("must", 0)
+    summary["should"] += tally.get("should", 0)
+    summary["skip"] += tally.get("skip", 0)
+    summary["errors"] += tally.get("error", 0)
+    summary["threads"] += len(written)
+    summary["decided"] += len(codes)
+    # Chunks of a retry are named `generation.number`.
+    summary["retried"] += len(codes) if "." in lease.chunk else 0
 
 
 def _part(block: DecidedBlock, started_ms: int) -> PartCommit:

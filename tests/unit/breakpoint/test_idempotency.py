@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.conversations import batch, decide, felt, shape, signals, turn
-from worker.breakpoint.thread_decider import Batch, decide_thread, request_ids
+from worker.breakpoint.thread_decider import Batch, decide_thread, request_ids, tally_of
 
 PROPOSED = turn("Friday then.", clientRequestId="c1", modelShape=shape("one"), affectSignal=felt(0.4))
 
@@ -16,7 +16,7 @@ def test_a_repeated_request_gets_the_first_result() -> None:
     first, _, again = decided.outcome.blocks[0].lines
     assert again == first
     assert decided.codes == ["s6u", "s6", "s6ud"]
-    assert decided.outcome.blocks[0].tally == {"should": 3, "updated": 2, "duplicate": 1}
+    assert tally_of(decided.outcome.blocks[0].codes) == {"should": 3, "updated": 2, "duplicate": 1}
     assert json.loads(decided.outcome.state)["count"] == 2
     assert [name for name, _ in decided.outcome.requests] == ["c1"]
 
@@ -132,7 +132,7 @@ def test_a_stale_token_writes_nothing(token: str) -> None:
     assert row["result"]["etag"] == "1"
     assert row["result"]["memento"] == first.rows[0]["memento"]
     assert decided.outcome.state == first.outcome.state
-    assert decided.outcome.blocks[0].tally == {"error": 1}
+    assert tally_of(decided.outcome.blocks[0].codes) == {"error": 1}
 
 
 def test_a_conflict_in_a_new_thread_shows_the_seed() -> None:

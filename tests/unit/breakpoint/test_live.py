@@ -10,7 +10,7 @@ from shared.codecs.turn_batches import pack_batch
 from tests.support.conversations import POLICY, batch, felt, shape, turn, with_memento
 from tests.support.live_thread import ALL, MUST, SHOULD, Thread, codes, heard, live, prompt, rows
 from worker.breakpoint.live_decisions import INTERNAL
-from worker.breakpoint.thread_decider import Batch, Refusal
+from worker.breakpoint.thread_decider import Batch, Refusal, tally_of
 
 
 def test_a_thread_is_decided_as_far_as_its_first_question() -> None:
@@ -114,7 +114,8 @@ def test_a_call_given_up_leaves_the_thread_as_it_was() -> None:
     assert error["error"] == {"code": "upstream_timeout", "message": "no answer"}
     assert (error["result"]["etag"], skip["etag"]) == ("0", "1")
     assert step.outcome.blocks[0].dead == [0]
-    assert step.outcome.blocks[0].tally == {"error": 1, "skip": 1, "avoided": 1}
+    assert tally_of(step.outcome.blocks[0].codes) == {"error": 1, "skip": 1}
+    assert step.outcome.blocks[0].figures == {"avoided": 1}
     assert "Rome?" not in prompt(step)
 
 
@@ -127,7 +128,7 @@ def test_a_repeated_request_asks_nobody() -> None:
     assert step.question is None
     assert codes(step) == ["s6l", "s6ld"]
     assert [row["response"] for row in rows(step)] == ["Yes.", "Yes."]
-    assert step.outcome.blocks[0].tally["asked"] == 1
+    assert step.outcome.blocks[0].figures["asked"] == 1
     assert [name for name, _ in step.outcome.requests] == ["c1"]
 
 

@@ -17,6 +17,7 @@ from worker.breakpoint.thread_decider import (
     decide_thread,
     public_state,
     refused_line,
+    tally_of,
 )
 
 KEYS = [
@@ -74,7 +75,7 @@ def test_codes_say_what_happened() -> None:
     )
     assert decided.codes == ["m1u", "m2u", "s3f", "s4f", "k5f", "s6f", "x0"]
     block = decided.outcome.blocks[0]
-    assert block.tally == {"must": 2, "should": 3, "skip": 1, "error": 1, "frozen": 4, "updated": 2}
+    assert tally_of(block.codes) == {"must": 2, "should": 3, "skip": 1, "error": 1, "frozen": 4, "updated": 2}
     assert block.dead == [6]
 
 
