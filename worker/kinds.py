@@ -33,6 +33,7 @@ WORKER_MODULES: Final = (
     "celery.worker.autoscale",
     "celery.worker.components",
     "celery.worker.consumer",
+    "celery.worker.consumer.delayed_delivery",
     "celery.worker.strategy",
     "kombu.pidbox",
     "kombu.transport.redis",

@@ -12,6 +12,7 @@ import pytest
 
 from producer.cli.main import COMMANDS
 from tests.support.tree import ROOT
+from tests.support.turn_files import turn_lines
 
 HEAVY: Final = re.compile(
     r"^(redis|celery|kombu|pydantic|pydantic_core|rich|litellm|flower|aiohttp|deepdiff|msgspec|structlog|opentelemetry)(\.|$)"
@@ -136,3 +137,17 @@ def test_a_run_of_one_case_starts_one_worker(env: dict[str, str], tmp_path: Path
         command, env={**env, **more}, cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert "started 1 worker here" in done.stderr
+
+
+def test_a_run_of_turns_loads_no_contract_of_cases(env: dict[str, str], tmp_path: Path) -> None:
+    """What only cases need would cost each run of turns 4 MB and a tenth of its start."""
+    (tmp_path / "turns.jsonl").write_text("\n".join(map(json.dumps, turn_lines(1, 1))))
+    arguments = ["run", "turns.jsonl", "--processes", "0", "--timeout", "0.1"]
+    command = [sys.executable, "-P", "-c", LOADER, json.dumps([arguments])]
+    more = {"PROCTOR_DATA_DIR": str(tmp_path / "data"), "PROCTOR_EMBEDDED_IDLE_S": "0.5"}
+    done = subprocess.run(
+        command, env={**env, **more}, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    ((_, names),) = map(json.loads, done.stdout.splitlines())
+    assert "producer.cli.work" in names
+    assert {"pydantic", "producer.load.cases"}.isdisjoint(names)

@@ -37,6 +37,27 @@ def test_a_supervisor_does_not_import_celery() -> None:
     assert set(done.stdout.split()).isdisjoint({*HEAVY, "celery", "kombu", "msgspec"})
 
 
+FORKED: Final = """
+import sys
+from importlib import import_module
+from shared.kinds import all_kinds
+import worker.start, worker.supervisor
+for name in import_module("worker.kinds").modules_of(all_kinds()):
+    import_module(name)
+before = set(sys.modules)
+options = {"without_mingle": True, "without_gossip": True, "in_flight": 2}
+sys.modules["worker.app"].app.Worker(hostname="a@b", queues=["cases"], pool="threads", **options)
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_a_forked_worker_finds_everything_imported(bare_env: dict[str, str]) -> None:
+    """Celery loads its parts by name; all of them were loaded once, before the fork."""
+    command = [sys.executable, "-c", FORKED]
+    done = subprocess.run(command, env=bare_env, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
 def test_importing_the_app_starts_nothing(bare_env: dict[str, str], tmp_path: "Path") -> None:
     """Without a URL the app is set to the embedded server's place; no server and no folder is made."""
     code = "import worker.app; print(worker.app.app.conf.broker_url)"

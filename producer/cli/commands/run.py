@@ -128,7 +128,7 @@ def command(
         processes = _announce(session, submission, processes, options, parsed_gates)
         if not options.detach and not options.rank:
             started = _start(session, submission.kind(), processes, workers.in_flight)
-    from producer.cli import ranking_output, work  # noqa: PLC0415 - takes as long as workers do to start
+    from producer.cli import work  # noqa: PLC0415 - takes as long as workers do to start
 
     limits = (processes, workers.in_flight, options.timeout_s)
     work_options = work.WorkOptions(*limits, files, parsed_gates, not no_text, webhook)
@@ -137,6 +137,8 @@ def command(
     if options.detach:
         return work.detach(session, submission, work_options)
     if options.rank:
+        from producer.cli import ranking_output  # noqa: PLC0415 - only a ranking loads the contracts of cases
+
         return ranking_output.run_and_rank(session, submission, work_options, submission.options().cases)
     return work.submit_and_follow(session, submission, work_options, started)
 
