@@ -152,6 +152,8 @@ def state_text(state: ScopeState | None) -> str:
 
     >>> state_text(None), state_text(ScopeState("m", "", 0, 3.7, 0, "closed", 0, 0, None))
     ('not called', 'ok, adaptive limit 3')
+    >>> state_text(ScopeState("m", "", 0, None, 0, "closed", 0, 0, 9.0, adaptive_rpm=1704.2))
+    'ok, adaptive limit 1,704 rpm'
     >>> state_text(ScopeState("m", "", 0, None, 0, "closed", 0, 0, None, failed=2, counted=2))
     'failing, 2 of 2 calls'
     >>> state_text(ScopeState("m", "", 0, None, 0, "closed", 0, 0, None))
@@ -165,6 +167,11 @@ def state_text(state: ScopeState | None) -> str:
         return "paused by the upstream"
     if state.failed:
         return f"failing, {state.failed} of {plural(state.counted, 'call')}"
-    if not (state.counted or state.latency_ms or state.adaptive):
-        return "called"  # a provider's answers count for its models; or nothing has answered here yet
-    return f"ok, adaptive limit {floor(max(1.0, state.adaptive))}" if state.adaptive else "ok"
+    adaptive = [
+        *([f"{floor(max(1.0, state.adaptive))}"] if state.adaptive else []),
+        *([f"{state.adaptive_rpm:,.0f} rpm"] if state.adaptive_rpm else []),
+    ]
+    if adaptive:
+        return f"ok, adaptive limit {', '.join(adaptive)}"
+    # A provider's answers count for its models; or nothing has answered here yet.
+    return "ok" if state.counted or state.latency_ms else "called"

@@ -102,6 +102,7 @@ class LimitState(Part):
     place: str
     in_flight: Count
     adaptive: float | None
+    adaptive_rpm: float | None
     paused_ms: Count
     breaker: Literal["closed", "open", "half-open"]
     open_ms: Count

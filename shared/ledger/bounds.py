@@ -27,6 +27,8 @@ WINDOW_FLOOR: Final = 2
 """Chunks in the broker without any worker, so that scaling by queue length can start a fleet."""
 WINDOW_FACTOR: Final = 2
 """Chunks in the broker or leased, per chunk that the registered workers can work on at a time."""
+ASIDE_FACTOR: Final = 8
+"""Chunks of a run that are begun, those put aside included, per chunk that may be under way at a time."""
 TOP_UP: Final = 50
 """Most chunks one call publishes; a tick publishes `TICK_TOP_UP`."""
 TICK_TOP_UP: Final = 500

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from shared.runs.info import RunInfo
 
 COST_FIELDS: Final = ("cap", "spent", "held", "over")
+SECONDS_A_MINUTE: Final = 60.0
 PARKED_READ: Final = 20
 """Parked items that are read for their reason."""
 
@@ -62,8 +63,15 @@ class ScopeUsage(NamedTuple):
 
     @property
     def adaptive(self) -> int | None:
-        """The adaptive limit of concurrent calls; None while the upstream was never overloaded."""
+        """The adaptive limit of concurrent calls; None while calls have not timed out."""
         return floor(max(1.0, self.state.adaptive)) if self.state.adaptive else None
+
+    @property
+    def adaptive_rpm(self) -> float | None:
+        """The adaptive limit of requests a minute, where it is the lower one."""
+        learned, limits = self.state.adaptive_rpm, self.limits
+        told = [limits.rpm or None, SECONDS_A_MINUTE / limits.pace_s if limits.pace_s else None]
+        return learned if learned and all(rpm is None or learned < rpm for rpm in told) else None
 
     @property
     def most(self) -> int | None:

@@ -281,7 +281,9 @@ def _at_limit(scope: "ScopeUsage") -> str:
     """Returns a sentence if a limit admits no call now."""
     state, most = scope.state, scope.most
     if state.next_ms >= LONG_MS:
-        limits = describe_limits(scope.limits) or "a minute"
+        rpm = scope.adaptive_rpm
+        learned = f"{rpm:,.0f} req/min, adapted to its refusals" if rpm else ""
+        limits = learned or describe_limits(scope.limits) or "a minute"
         return f"limit of {state.label} ({limits}): the next call may go in {format_wait(state.next_ms)}"
     if most is not None and state.in_flight >= most:
         return f"limit of {state.label}: all {most} calls at a time are under way for other runs"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 PLACE: Final = "@"
 """Stands before the place in the name of a scope."""
+MINUTE_MS: Final = 60_000.0
 ACCOUNT_CHARS: Final = 8
 """Characters of the digest that stands for an API key in names of scopes; the key itself is nowhere."""
 
@@ -108,7 +109,7 @@ class ScopeState:
     in_flight: int
     """Calls under way."""
     adaptive: float | None
-    """The adaptive limit of concurrent calls; None while the upstream was never overloaded."""
+    """The adaptive limit of concurrent calls; None while calls have not timed out."""
     paused_ms: int
     """How long the pause lasts that the upstream requested."""
     breaker: str
@@ -125,6 +126,8 @@ class ScopeState:
     """Latest calls that failed or were not answered at all, which the breaker counts."""
     counted: int = 0
     """All of these latest calls."""
+    adaptive_rpm: float | None = None
+    """The adaptive limit of requests a minute; None while the upstream has refused no more than a few."""
 
     @property
     def label(self) -> str:
@@ -292,6 +295,7 @@ def scope_state(name: str, state: Mapping[bytes, bytes], in_flight: int, now_ms:
         place=scope.place,
         in_flight=in_flight,
         adaptive=value.get("cwnd") or None,
+        adaptive_rpm=MINUTE_MS / value["pace"] if value.get("pace") else None,
         paused_ms=max(0, round(value.get("pause", 0.0) - now_ms)),
         breaker="closed" if not until else "open" if left_ms else "half-open",
         open_ms=left_ms,

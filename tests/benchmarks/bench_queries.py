@@ -1,8 +1,8 @@
 """Measures queries per second against an API of 200 ms, by queries in flight and by worker processes.
 
 Each row is one run on workers that are up: from the moment its queries may be handed out until the last
-result is in. The ideal is what so many in flight make of 200 ms, with nothing in between. The last row has
-every tenth request refused with 429 and `Retry-After`, and shows that none is lost.
+result is in. The ideal is what so many in flight make of 200 ms, with nothing in between. In the last rows
+every tenth request is refused with 429 and `Retry-After`, or what exceeds 30 a second; none is lost.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.request import urlopen
 
 import psutil
 
@@ -40,6 +41,10 @@ PER_PROCESS: Final = 50
 """Queries in flight of each process, where processes are compared: far below what two cores can do."""
 SECONDS: Final = 4.0
 """How long a row takes at the ideal rate."""
+HIDDEN_PER_S: Final = 30.0
+"""What the API of the last row grants, with two processes that share the calls in flight."""
+HIDDEN_SECONDS: Final = 10
+"""How many times as long that row takes: the limit has to be found first."""
 GOAL_PCT: Final = 95
 """Of linear, for each number of processes."""
 REFERENCE: Final = 4_135
@@ -57,6 +62,7 @@ class Measured:
     cpu_s: float
     errors: int
     retried: int
+    refused: int = 0
 
     def line(self) -> str:
         """The row as text."""
@@ -64,19 +70,20 @@ class Measured:
         cpu_us = 1e6 * self.cpu_s / self.queries
         return (
             f"{self.name:34}{self.queries / self.seconds:9,.0f}{self.queries / self.ideal_s:9,.0f}"
-            f"{share:8.1f} %{cpu_us:12.0f}{self.errors:8}{self.retried:9}"
+            f"{share:8.1f} %{cpu_us:12.0f}{self.errors:8}{self.retried:9}{self.refused:9}"
         )
 
 
 HEAD: Final = (
-    f"{'':34}{'queries/s':>9}{'ideal':>9}{'share':>10}{'CPU µs/query':>12}{'errors':>8}{'retried':>9}"
+    f"{'':34}{'queries/s':>9}{'ideal':>9}{'share':>10}{'CPU µs/query':>12}"
+    f"{'errors':>8}{'retried':>9}{'refused':>9}"
 )
 
 
 @contextmanager
-def api(every: int, latency_s: float = LATENCY_S) -> Iterator[str]:
-    """The slow API in a process of its own; one request in `every` is refused, 0: none."""
-    command = [sys.executable, "-m", "tests.benchmarks.slow_api", str(latency_s), str(every)]
+def api(every: int, latency_s: float = LATENCY_S, *, per_s: float = 0.0) -> Iterator[str]:
+    """The slow API in a process of its own; refuses one request in `every`, or beyond `per_s`; 0: none."""
+    command = [sys.executable, "-m", "tests.benchmarks.slow_api", str(latency_s), str(every), str(per_s)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         try:
@@ -110,7 +117,14 @@ def workers(
 
 
 def measure(
-    server: RedisServer, name: str, *, processes: int, in_flight: int, seconds: float, every: int = 0
+    server: RedisServer,
+    name: str,
+    *,
+    processes: int,
+    in_flight: int,
+    seconds: float,
+    every: int = 0,
+    per_s: float = 0.0,
 ) -> Measured:
     """Measures one run.
 
@@ -121,15 +135,16 @@ def measure(
         in_flight: queries in flight of each.
         seconds: how long it is to take at the ideal rate.
         every: one request in so many is refused; 0: none.
+        per_s: more than so many in a second are refused; 0: none.
     """
     together = processes * in_flight
-    count = round(together * seconds / LATENCY_S)
+    count = round((per_s or together / LATENCY_S) * seconds)
     with closing(server.client()) as client:
         client.flushall()
     with (
         closing(server.client()) as client,
         tempfile.NamedTemporaryFile("w", suffix=".json") as file,
-        api(every) as api_url,
+        api(every, per_s=per_s) as api_url,
         workers(server.url, processes, in_flight) as family,
     ):
         json.dump(numbered(count), file)
@@ -142,9 +157,12 @@ def measure(
         done = eventually(lambda: _finished(store, run), within_s=20 * seconds + 60)
         cpu_s = sum(_cpu_s(each) for each in family) - before
         info = store.info(run)
-    ideal_s = -(-count // together) * LATENCY_S
+        with urlopen(f"{api_url}/counts") as reply:  # noqa: S310 - the API that was started above
+            refused = json.load(reply)["refused"]
+    ideal_s = seconds if per_s else -(-count // together) * LATENCY_S
+    tally = info.tally
     return Measured(
-        name, count, done, ideal_s, cpu_s, info.tally.get("error", 0), info.tally.get("retried", 0)
+        name, count, done, ideal_s, cpu_s, tally.get("error", 0), tally.get("retried", 0), refused
     )
 
 
@@ -204,6 +222,15 @@ def main() -> None:
             print(linear(options.processes, rates))
         row = measure(
             server, "10 % refused with 429", processes=1, in_flight=options.refused, seconds=seconds, every=10
+        )
+        print(row.line())
+        row = measure(
+            server,
+            f"hidden limit of {HIDDEN_PER_S:g}/s",
+            processes=2,
+            in_flight=options.refused // 2,
+            seconds=HIDDEN_SECONDS * seconds,
+            per_s=HIDDEN_PER_S,
         )
         print(row.line())
     print(f"reference: {REFERENCE:,} requests/s of one process without ledger and checks")

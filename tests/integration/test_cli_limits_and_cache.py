@@ -91,6 +91,7 @@ def test_headroom_pauses_and_breakers_are_shown_and_reset(
     use(redis_client, "openai/gpt-4o abc", {"cwnd": 5.7, "rtt": 900, "at": 1}, calls=3)
     use(redis_client, "acme", {"open": 9e15, "at": 1}, calls=0)
     use(redis_client, "http://api", {"pause": 9e15, "at": 1}, calls=0)
+    use(redis_client, "http://strict", {"pace": 40, "served": 1, "rtt": 9, "at": 1}, calls=0)
     use(redis_client, "http://away", {"b0": 2, "b1": 1, "g1": 1, "at": 1}, calls=0)
     use(redis_client, "run:r1", {"at": 1}, calls=1)
     proctor("limits", "set", "openai/gpt-4o", "--concurrency", "10")
@@ -102,6 +103,8 @@ def test_headroom_pauses_and_breakers_are_shown_and_reset(
     assert (rows["acme"]["breaker"], rows["http://api"]["next_ms"] > 1e12) == ("open", True)
     _, out, _ = proctor("limits", "show")
     assert "ok, adaptive limit 5" in out
+    assert "ok, adaptive limit 1,500 rpm" in out
+    assert rows["http://strict"]["adaptive_rpm"] == 1_500
     assert "circuit open" in out
     assert "paused by the upstream" in out
     assert "failing, 3 of 4 calls" in out
@@ -109,7 +112,7 @@ def test_headroom_pauses_and_breakers_are_shown_and_reset(
     assert "run:r1" in proctor("limits", "show", "run:r1")[1]
     assert document(proctor, "limits", "reset", "acme", "http://api")["reset"] == 2
     left = {row["key"] for row in document(proctor, "limits", "show")["limits"]}
-    assert left == {"openai/gpt-4o", "http://away", "run:r1"}
+    assert left == {"openai/gpt-4o", "http://away", "http://strict", "run:r1"}
 
 
 def test_every_key_that_is_shown_is_accepted(proctor: Proctor, redis_client: "redis.Redis") -> None:

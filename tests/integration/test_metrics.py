@@ -154,16 +154,17 @@ def test_calls_are_counted_by_upstream_and_result(redis_client: "redis.Redis") -
             await call(upstream, limited)
             await call(upstream, model)
             await call(upstream, model, refusal)
+            await call(upstream, model, refusal)
             assert isinstance(await call(upstream, model), Deferred)
 
     asyncio.run(work())
     scrape, name = Scrape(redis_client), "openai/gpt-4o"
     assert scrape.value("proctor_calls_total", upstream=name, result="ok") == 1
-    assert scrape.value("proctor_calls_total", upstream=name, result="upstream_rate_limited") == 1
-    assert scrape.value("proctor_call_seconds_count", upstream=name) == 2
-    assert scrape.value("proctor_call_seconds_bucket", upstream=name, le="120.0") == 2
+    assert scrape.value("proctor_calls_total", upstream=name, result="upstream_rate_limited") == 2
+    assert scrape.value("proctor_call_seconds_count", upstream=name) == 3
+    assert scrape.value("proctor_call_seconds_bucket", upstream=name, le="120.0") == 3
     assert 0 < scrape.value("proctor_call_seconds_sum", upstream=name) < 10
-    assert scrape.value("proctor_pauses_total", upstream=name) == 1
+    assert scrape.value("proctor_pauses_total", upstream=name) == 2
     assert scrape.value("proctor_limiter_denials_total", upstream=name, reason="paused") == 1
     assert 20 < scrape.value("proctor_upstream_paused_seconds", upstream=name) <= 30
     assert scrape.value("proctor_breaker_state", upstream=name) == 0

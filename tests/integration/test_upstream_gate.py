@@ -7,6 +7,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from itertools import cycle
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from shared.ledger.calls import ScriptCaller
 from shared.server.client import RedisTarget
 from shared.upstream.failure_reasons import FailureReason, Health
 from shared.upstream.limits import LimitBook, Limits, ScopeState
+from tests.benchmarks.simulate_refusals import bucket
 from tests.support.eventually import eventually
 from tests.support.processes import SHORT_LEASE_S, Processes
 from tests.support.redis_server import RedisServer
@@ -237,8 +239,13 @@ def test_a_limit_that_a_person_sets_holds_within_a_second(redis_client: "redis.R
     with_upstream(redis_client, work)
 
 
-def test_what_an_upstream_asks_to_wait_stops_every_process(redis_client: "redis.Redis") -> None:
-    """After a 429 with `Retry-After` nobody sends before its time: short waits inside, long ones parked."""
+def test_an_upstream_that_refuses_everything_is_left_alone_by_every_process(
+    redis_client: "redis.Redis", caplog: pytest.LogCaptureFixture
+) -> None:
+    """After two refusals and no answer nobody sends before `Retry-After`; longer waits park.
+
+    One refusal holds nobody up but its own call.
+    """
 
     async def busy() -> Sent[str]:
         """Meets a refusal."""
@@ -247,7 +254,9 @@ def test_what_an_upstream_asks_to_wait_stops_every_process(redis_client: "redis.
     async def work(upstream: UpstreamStack) -> None:
         async with discipline(redis_client) as other:
             assert await upstream.gate.call(ENDPOINT, busy) == "429"
+            assert await other.gate.call(ENDPOINT, busy) == "429"
             await soon(lambda: state_is(redis_client, lambda state: state.paused_ms > 15_000))
+            await soon(lambda: _assert_equal(caplog.messages.count("upstream paused"), 1))
             later = await other.gate.call(ENDPOINT, answer)
             assert isinstance(later, Deferred)
             assert later.reason == "paused"
@@ -257,8 +266,9 @@ def test_what_an_upstream_asks_to_wait_stops_every_process(redis_client: "redis.
                 """Meets a short refusal."""
                 raise UpstreamError(FailureReason.RATE_LIMITED, "slow down", status=429, wait_s=0.5)
 
-            with pytest.raises(UpstreamError):
-                await upstream.gate.call(ENDPOINT, short)
+            for _ in range(2):
+                with pytest.raises(UpstreamError):
+                    await upstream.gate.call(ENDPOINT, short)
             await soon(lambda: state_is(redis_client, lambda state: state.paused_ms > 0))
             began = monotonic()
             assert await other.gate.call(ENDPOINT, answer) == "answer"
@@ -370,10 +380,55 @@ def test_an_endpoint_without_breaker_is_always_asked(redis_client: "redis.Redis"
     with_upstream(redis_client, work)
 
 
-def test_overload_lowers_the_calls_at_a_time_for_all_and_success_raises_them(
+def test_a_hidden_limit_is_learned_and_sparse_refusals_cost_little(redis_client: "redis.Redis") -> None:
+    """Two processes soon send what an upstream of 100 a second grants; every tenth refusal slows nothing."""
+
+    async def work(upstream: UpstreamStack) -> None:
+        admit, refused, answered = bucket(100, 10), list[bool](), list[float]()
+        every_tenth = cycle([False] * 9 + [True])
+
+        async def limited() -> Sent[bool]:
+            """An upstream of 100 a second."""
+            is_over = bool(admit(1_000 * monotonic(), 0))
+            refused.append(is_over)
+            return Sent(is_over, Health.BUSY if is_over else Health.OK, wait_s=1.0 if is_over else None)
+
+        async def flaky() -> Sent[bool]:
+            """An upstream that refuses every tenth call."""
+            is_refused = next(every_tenth)
+            await asyncio.sleep(0 if is_refused else 0.05)
+            return Sent(
+                is_refused, Health.BUSY if is_refused else Health.OK, wait_s=1.0 if is_refused else None
+            )
+
+        async def one(stack: UpstreamStack) -> None:
+            """Calls again and again."""
+            until = monotonic() + 8
+            while monotonic() < until:
+                if not await at_last(stack, ENDPOINT, limited):
+                    answered.append(monotonic())
+
+        async with discipline(redis_client) as other:
+            began = monotonic()
+            await asyncio.gather(*(one(stack) for stack in (upstream, other) for _ in range(20)))
+        later = [moment for moment in answered if moment > began + 4]
+        assert len(later) > 0.7 * 100 * 4
+        assert sum(refused[-300:]) < 0.15 * 300
+        rpm = book_of(redis_client).states()[0].adaptive_rpm
+        assert rpm is not None
+        assert 60 * 70 < rpm < 60 * 160
+        assert book_of(redis_client).reset(API) == 1
+        began = monotonic()
+        await asyncio.gather(*(at_last(upstream, ENDPOINT, flaky) for _ in range(500)))
+        assert monotonic() - began < 5, "a pause of a second for each of fifty refusals"
+
+    with_upstream(redis_client, work)
+
+
+def test_timeouts_lower_the_calls_at_a_time_for_all_and_success_raises_them(
     redis_client: "redis.Redis",
 ) -> None:
-    """An upstream that turns away what is beyond ten at a time is soon called about ten at a time."""
+    """An upstream in which what is beyond ten at a time times out is soon called about ten at a time."""
 
     async def work(upstream: UpstreamStack) -> None:
         under_way, turned_away = 0, list[bool]()
@@ -386,7 +441,7 @@ def test_overload_lowers_the_calls_at_a_time_for_all_and_success_raises_them(
             turned_away.append(is_over)
             await asyncio.sleep(0.03)
             under_way -= 1
-            return Sent(is_over, Health.BUSY if is_over else Health.OK)
+            return Sent(is_over, Health.SLOW if is_over else Health.OK)
 
         async def one() -> None:
             """Calls again and again."""

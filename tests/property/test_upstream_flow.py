@@ -16,11 +16,23 @@ from hypothesis import strategies as st
 
 from shared.upstream.failure_reasons import Health
 from shared.upstream.limits import Limits, Scope
+from tests.benchmarks.simulate_refusals import SCENARIOS, Scenario
 from tests.support.upstream_model import UpstreamModel
 from worker.upstream.constants import CROWD_MS, WAIT_MS
 from worker.upstream.limiter import ScopeLimits, scope_limits_of
 
 START_MS: Final = 1_000_000_000.0
+EXPECTED: Final = {
+    "10 % refused": (80, 11),
+    "10 % refused, one at a time": (80, 11),
+    "10 % refused, 8 at a time": (80, 12),
+    "30/s, bucket of 1": (70, 5),
+    "30/s, bucket of 1, latency 1 s": (70, 5),
+    "2/s, bucket of 1": (50, 30),
+    "20 at a time, latencies vary": (70, 10),
+    "everything for 20 s": (70, 5),
+}
+"""Least share of the ideal, and most refused calls, in percent, where they are not 90 and 10."""
 SLACK_MS: Final = 2.0
 """Of a limit: the scripts round to milliseconds, and let a ticket through a millisecond early."""
 
@@ -57,7 +69,7 @@ class Flow:
             self.model.now = self.model.ledger = max(self.model.now, float(int(moment)))
             if item.startswith("end "):
                 self.under_way -= 1
-                self.model.end(item[4:], Health.OK, self.latency_ms, 0, self.bounds)
+                self.model.end(item[4:], Health.OK, self.latency_ms, 0, self.bounds, number=0)
             else:
                 self.ask(item, ticket, patience_until or moment + WAIT_MS)
         return self.model.now - START_MS
@@ -69,7 +81,7 @@ class Flow:
         answer = self.model.begin(item, ticket, self.bounds, may_wait=now < patience_until)
         late_ms = self.random.random() * self.late_ms
         match answer:
-            case ["go", _]:
+            case ["go", *_]:
                 self.sent.append(now)
                 self.under_way += 1
                 self.most_under_way = max(self.most_under_way, self.under_way)
@@ -221,3 +233,12 @@ def test_no_mix_of_lateness_and_death_exceeds_a_limit(
     assert flow.most_under_way <= (most or 1 << 30)
     if not dead:
         assert len(flow.sent) == sum(items for items, _ in arrivals)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_refusals_cost_little_and_hidden_limits_are_kept(scenario: Scenario) -> None:
+    """Most of what an endpoint grants is used, few calls are refused once its limit is known, few lost."""
+    found, wanted = scenario.simulate(), EXPECTED.get(scenario.name, (90, 10))
+    assert 100 * found.per_s / scenario.ideal_per_s >= wanted[0]
+    assert found.later_refused_pct <= wanted[1]
+    assert found.lost <= 0.04 * scenario.queries

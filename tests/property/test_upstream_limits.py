@@ -3,6 +3,7 @@
 The server is real; its clock and the ledger's are the test's, and go forward, back and stand still.
 """
 
+import math
 from dataclasses import fields
 from typing import Any
 
@@ -60,7 +61,7 @@ class LimiterMachine(RuleBasedStateMachine):
         self.model = UpstreamModel(START_MS)
         self.serial = 0
         self.waiting: list[tuple[str, str, float, int]] = []
-        self.running: list[tuple[str, str, int]] = []
+        self.running: list[tuple[str, str, int, int]] = []
         self.set_clocks()
 
     def teardown(self) -> None:
@@ -103,7 +104,7 @@ class LimiterMachine(RuleBasedStateMachine):
     def one_asks_again(self, place: int, may_wait: bool, again: bool) -> None:  # noqa: FBT001 - drawn
         """One that waits asks again, with its ticket, early or late; or one whose reply was lost."""
         if again and self.running:
-            permit, endpoint, _ = self.running[place % len(self.running)]
+            permit, endpoint, *_ = self.running[place % len(self.running)]
             self.ask(permit, endpoint, 0.0, 0, may_wait=may_wait)
         elif self.waiting:
             permit, endpoint, ticket, tokens = self.waiting.pop(place % len(self.waiting))
@@ -125,9 +126,9 @@ class LimiterMachine(RuleBasedStateMachine):
             expected = (*expected[:2], pytest.approx(expected[2], abs=0.01), expected[3])
             self.waiting.append((permit, endpoint, float(answer[2]), tokens))
         elif answer[0] == "go":
-            answer = ("go", int(answer[1]))
+            answer = ("go", int(answer[1]), int(answer[2]))
             self.running = [one for one in self.running if one[0] != permit]
-            self.running.append((permit, endpoint, answer[1] if has_breaker else -1))
+            self.running.append((permit, endpoint, answer[1] if has_breaker else -1, answer[2]))
         assert answer == expected
         self.compare()
 
@@ -142,22 +143,48 @@ class LimiterMachine(RuleBasedStateMachine):
     )
     def calls_end(self, place: int, health: str, latency: float, pause: int, calls: int) -> None:
         """Calls end, well or not; some say it twice, because the first reply was lost."""
-        for number in range(min(calls, len(self.running))):
-            permit, endpoint, era = self.running.pop(place % len(self.running))
-            bounds, more = BOUNDS[endpoint], 40 * (place % 9) - 50
-            flat: list[str | float] = [len(bounds)]
-            for bound in bounds:
-                flat += (bound.name, more * bound.token_ms)
-            for _ in range(1 + (place + number) % 2):
-                expected = self.model.end(permit, health, latency, era, bounds, pause=pause, more=more)
-                reply = self.caller.run("release", permit, health, latency, era, pause, *flat)
-                assert reply == [expected.encode()]
+        for turn in range(min(calls, len(self.running))):
+            ended, more = self.running.pop(place % len(self.running)), 40 * (place % 9) - 50
+            for _ in range(1 + (place + turn) % 2):
+                self.end(ended, health, latency, pause=pause, more=more)
+        self.compare()
+
+    def end(
+        self, ended: tuple[str, str, int, int], health: str, latency: float, *, pause: int, more: int = 0
+    ) -> None:
+        """Ends a call in model and script; both have to say the same."""
+        permit, endpoint, era, number = ended
+        bounds = BOUNDS[endpoint]
+        flat: list[str | float] = [len(bounds)]
+        for bound in bounds:
+            flat += (bound.name, more * bound.token_ms)
+        expected = self.model.end(permit, health, latency, era, bounds, number=number, pause=pause, more=more)
+        reply = self.caller.run("release", permit, health, latency, era, number, pause, *flat)
+        assert (reply[0].decode(), *reply[1:]) == expected
+
+    @rule(
+        shares=st.lists(st.sampled_from([0, 0, 0, 3, 10, 40, 100]), min_size=1, max_size=14),
+        pause=st.sampled_from([0, 1_000]),
+        endpoint=st.sampled_from(["plain", "paced"]),
+    )
+    def rounds_of_calls_are_refused_in_part(self, shares: list[int], pause: int, endpoint: str) -> None:
+        """Calls come at the pace that is learned, and of each fifty another share is refused."""
+        for share in shares:
+            for place in range(0, 100, 2):
+                state = self.model.scopes.setdefault(endpoint, ScopeModel())
+                self.model.now += max(25, math.ceil(state.pace))
+                self.set_clocks()
+                self.serial += 1
+                self.ask(f"p{self.serial}", endpoint, 0.0, 0, may_wait=False)
+                if self.running and self.running[-1][0] == f"p{self.serial}":
+                    health = "busy" if 37 * place % 100 < share else "ok"
+                    self.end(self.running.pop(), health, 40.0, pause=pause if health == "busy" else 0)
         self.compare()
 
     @rule()
     def holders_renew(self) -> None:
         """A process renews what it holds."""
-        pairs = [(bound.name, permit) for permit, endpoint, _ in self.running for bound in BOUNDS[endpoint]]
+        pairs = [(bound.name, permit) for permit, endpoint, *_ in self.running for bound in BOUNDS[endpoint]]
         if pairs:
             self.model.renew(pairs)
             self.caller.run("renew_permits", *[text for pair in pairs for text in pair])

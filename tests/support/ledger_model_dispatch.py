@@ -147,6 +147,8 @@ class Dispatch:
         self.end_lease(run, chunk)
         run.chunks[chunk].state = "D"
         self.kind_of(run).parked[run.run, chunk] = due_ms
+        if run.wide:
+            self.join_ring(run)
 
     def measure_window(self, kind: KindState) -> None:
         """Sets how many chunks may be published or leased at a time."""

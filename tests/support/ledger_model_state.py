@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from shared.kinds import all_kinds
 from shared.ledger import DeadItem
-from shared.ledger.bounds import FIRST_LAYOUT, WINDOW_FLOOR
+from shared.ledger.bounds import ASIDE_FACTOR, FIRST_LAYOUT, WINDOW_FLOOR
 
 
 class Part(NamedTuple):
@@ -124,7 +124,10 @@ class Run:
     def next_chunk(self) -> str | None:
         """The chunk that is published next; none when none waits, or as many as may be are under way."""
         chunk = min(self.waiting, key=lambda name: (order(name), name), default=None)
-        is_full = bool(self.wide) and len(self.chunks) >= self.wide
+        aside = sum(record.state == "D" for record in self.chunks.values())
+        if self.wide == 1 or len(self.chunks) >= ASIDE_FACTOR * self.wide:
+            aside = 0
+        is_full = bool(self.wide) and len(self.chunks) - aside >= self.wide
         return None if is_full and chunk not in self.chunks else chunk
 
 

@@ -12,7 +12,9 @@ from shared.ledger.times import TIMES
 from worker.upstream import constants as n
 from worker.upstream.limiter import BURST_MS, ScopeLimits
 
-MOMENTS: Final = ("rt", "rl", "tt", "tl", "late", "far", "poll", "pause", "wat", "open", "shut", "bw", "pt")
+MOMENTS: Final = (
+    "rt", "rl", "tt", "tl", "late", "far", "poll", "pause", "wat", "since", "open", "shut", "bw", "pt",
+)  # fmt: skip
 Answer = tuple[object, ...]
 
 
@@ -36,6 +38,17 @@ class ScopeModel:
     wat: float = 0
     wok: float = 0
     wbad: float = 0
+    pace: float = 0
+    good: float = 0
+    hold: float = 0
+    held: float = 0
+    cut: float = 0
+    since: float = 0
+    n0: float = 0
+    served: float = 0
+    refused: float = 0
+    row: float = 0
+    rowbad: float = 0
     open: float = 0
     era: float = 0
     span: float = 0
@@ -119,11 +132,14 @@ class UpstreamModel:
         """What `begin.lua` says and does."""
         held = self.scopes.get(bounds[0].name)
         if held is not None and permit in held.permits:  # a lost reply: nothing is read or written
-            return ("go", round(held.era))
+            return ("go", round(held.era), round(held.n))
         states = [self.scope(bound.name) for bound in bounds]
         own = states[0]
         for state in states:
             state.at = self.now
+        if own.pace > bounds[0].request_ms:
+            burst_ms = min(bounds[0].burst_ms, n.PACE_BURST_MS) if bounds[0].request_ms else n.PACE_BURST_MS
+            bounds = [bounds[0]._replace(request_ms=own.pace, burst_ms=burst_ms), *bounds[1:]]
         costs = [tokens * bound.token_ms for bound in bounds]
         asked = Asked(states, bounds, costs, ticket, may_wait, has_breaker)
         has_turn, answer = False, self._held(asked)
@@ -144,7 +160,7 @@ class UpstreamModel:
         for state in states:
             state.permits[permit] = self.ledger + TIMES.lease_ms
             state.n += 1
-        return ("go", round(own.era))
+        return ("go", round(own.era), round(own.n))
 
     def _held(self, asked: Asked) -> Answer | None:
         """The breaker and the pause."""
@@ -206,11 +222,12 @@ class UpstreamModel:
         era: int,
         bounds: Sequence[ScopeLimits],
         *,
+        number: float,
         pause: float = 0,
         more: int = 0,
-    ) -> str:
-        """What `end.lua` says and does."""
-        is_held = False
+    ) -> Answer:
+        """What `release.lua` says and does."""
+        is_held, paused = False, 0.0
         for place, bound in enumerate(bounds):
             kept = self.scopes.setdefault(bound.name, ScopeModel())
             was = kept.permits.pop(permit, None) is not None
@@ -222,13 +239,14 @@ class UpstreamModel:
             if extra:
                 state.tt, state.tl = max(0, state.tt + extra), max(0, state.tl + extra)
             if place == 0:
-                if pause > 0:
-                    state.pause = max(state.pause, self.now + min(pause, n.PAUSE_CAP_MS))
                 self._adapt(state, health, latency)
+                paused = self._learn(state, health, number, pause)
                 if health not in {"busy", "unknown"} and (health != "unreached" or state.open > 0):
                     self._judge(state, era, is_good=health == "ok")
             state.at = self.now
-        return "ok" if is_held else "gone"
+        if paused:
+            return ("paused", math.ceil(paused))
+        return ("ok",) if is_held else ("gone",)
 
     def renew(self, pairs: Sequence[tuple[str, str]]) -> None:
         """What `renew_calls.lua` does."""
@@ -246,7 +264,7 @@ class UpstreamModel:
         return ("later", math.ceil(max(n.LEAD_MS, turn - n.LEAD_MS - self.now)), why)
 
     def _adapt(self, state: ScopeModel, health: str, latency: float) -> None:
-        if health not in {"ok", "busy", "slow"}:
+        if health not in {"ok", "slow"}:
             return
         in_use, passed, count = len(state.permits), self.now - state.wat, state.wok + state.wbad
         is_round = passed >= max(n.ROUND_MS, state.rtt)
@@ -270,6 +288,65 @@ class UpstreamModel:
             used = max(1, state.peak)
             state.cwnd = max(1, n.BACK_OFF * (min(state.cwnd, used) if state.cwnd > 0 else used))
         state.wat, state.wok, state.wbad, state.peak = 0, 0, 0, in_use
+
+    def _learn(self, state: ScopeModel, health: str, number: float, pause: float) -> float:
+        """What refusals teach, and how long they pause; see `worker/upstream/lua/lib/pace.lua`."""
+        in_use, paused = len(state.permits), 0.0
+        if health not in {"ok", "busy"} or (health == "ok" and not state.since) or number <= state.cut:
+            return paused
+        if not state.since:
+            state.since, state.n0 = self.now, state.n - in_use - 1
+        if health == "ok":
+            state.served += 1
+            state.row = 0 if number > state.row else state.row
+        else:
+            state.refused += 1
+            if not state.row:
+                state.row, state.rowbad = number, 0
+            state.rowbad += 1
+        is_most = health == "busy" and 2 * state.rowbad > state.n + 1 - state.row
+        is_general = is_most and state.rowbad >= n.FEW
+        is_alone = is_most and not state.pace and not in_use and state.rowbad >= n.ALONE
+        if pause > 0 and (is_general or is_alone):
+            state.pause = max(state.pause, self.now + min(pause, n.PAUSE_CAP_MS))
+            paused = state.pause - self.now
+            state.since, state.row = state.since + paused, 0
+        passed = max(1.0, self.now - state.since)
+        calls = max(state.served + state.refused, state.n - state.n0)
+        is_clean = not state.refused and (calls >= n.FEW or not state.hold)
+        is_long = passed >= max(n.PACE_ROUND_MS, state.rtt)
+        is_round = is_long and (calls >= n.PACE_CALLS or is_clean)
+        if is_general or is_round:
+            is_measured = is_round and calls > state.refused
+            self._pace(state, passed, calls, is_general=is_general, is_measured=is_measured)
+            state.since = max(self.now, state.pause) if state.pace else 0
+            state.served = state.refused = state.row = 0
+            state.n0 = state.n
+        return paused
+
+    def _pace(
+        self, state: ScopeModel, passed: float, calls: float, *, is_general: bool, is_measured: bool
+    ) -> None:
+        """The pace after a round."""
+        share, was = state.refused / calls, state.pace or max(passed, n.PACE_ROUND_MS) / calls
+        back = state.good if state.good > was else 0
+        served = max(was, passed / (calls - state.refused)) if is_measured else math.inf
+        if is_general or share > n.OVERLOAD or (share > n.PACE_FEW and back):
+            is_known = bool(back) or served <= 2 * was
+            half = max(was, min(2 * was, n.PACE_FLOOR_MS))
+            state.pace = min(served, back) if back else served if is_known else half
+            state.good = state.good if back else 0
+            state.hold = min(n.PACE_HOLD_CAP, max(n.PACE_HOLD, 2 * state.hold)) if is_known else 0
+            state.held, state.cut = 0, state.n
+        elif share > n.PACE_FEW and state.good:
+            state.pace, state.good, state.cut = served, 0, state.n
+        elif state.pace and calls * state.pace >= n.PACE_USED * passed:
+            state.held += 1
+            state.good = state.pace if share <= n.PACE_FEW else state.good
+            if state.held > state.hold:
+                state.pace /= n.PACE_GAIN if state.hold else 2
+                if state.pace < n.PACE_LEAST_MS:
+                    state.pace = state.good = state.hold = state.held = 0
 
     def _judge(self, state: ScopeModel, era: int, *, is_good: bool) -> None:
         if era < 0:

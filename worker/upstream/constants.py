@@ -12,6 +12,8 @@ __all__ = ["MOST_UPSTREAMS"]  # for the scripts, which find it here
 
 WAIT_MS: Final = 2_000
 """Longest wait that is worth holding a slot for; with a longer one an item is parked."""
+REFUSED_WAIT_MS: Final = 500
+"""The same for a call that was refused while others may be served."""
 SLACK_MS: Final = 1
 """A ticket counts as due so much early: clocks tick in milliseconds."""
 LEAD_MS: Final = 1_000
@@ -34,7 +36,7 @@ PAUSE_CAP_MS: Final = 600_000
 BACK_OFF: Final = 0.7
 """Share of the adaptive number of calls at a time that is left when an upstream is overloaded."""
 OVERLOAD: Final = 0.2
-"""Share of calls in a round trip that must be turned away or time out before it counts as overload."""
+"""Share of calls in a round trip that must time out, or in a round of the pace be refused, to be overload."""
 ROUND_MS: Final = 50
 """A round trip counts as no shorter."""
 FEW: Final = 10
@@ -45,6 +47,29 @@ ADAPTIVE_CAP: Final = 1_000
 """Adaptive number of calls at a time from which on it bounds nothing."""
 SMOOTHING: Final = 0.125
 """Weight of a new latency in the usual one."""
+
+ALONE: Final = 2
+"""So many refusals in a row pause an endpoint to which no other call is under way."""
+PACE_ROUND_MS: Final = 1_000
+"""The learned pace is reconsidered no sooner ..."""
+PACE_CALLS: Final = 50
+"""... and after so many calls, so that sparse refusals are not taken for a limit."""
+PACE_FEW: Final = 0.05
+"""Share of refused calls at which a pace has gone well."""
+PACE_USED: Final = 0.8
+"""A pace is made faster only when this share of it was used."""
+PACE_GAIN: Final = 1.1
+"""How much faster the next try is, once a limit has been found."""
+PACE_HOLD: Final = 8
+"""Rounds that a pace is kept after a try failed; doubles with each ..."""
+PACE_HOLD_CAP: Final = 16
+"""... up to this number."""
+PACE_FLOOR_MS: Final = 500
+"""Calls are spaced no further without having measured how many are served."""
+PACE_LEAST_MS: Final = 1
+"""A pace with less between two calls is forgotten."""
+PACE_BURST_MS: Final = 30
+"""How much of a learned pace may be used at once: makes up for late timers."""
 
 BUCKET_MS: Final = 10_000
 """The breaker looks at the calls of this time and of the same time before it."""

@@ -22,7 +22,6 @@ from worker.upstream.call_counts import OK
 from worker.upstream.endpoints import Endpoint
 from worker.upstream.failures import UpstreamError
 from worker.upstream.limiter import Deferred, Limiter
-from worker.upstream.telemetry import PauseLog
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -41,7 +40,7 @@ class Sent(NamedTuple, Generic[T_co]):
     health: Health = Health.OK
     """How the endpoint did; a refusal of this one request is `OK`."""
     wait_s: float | None = None
-    """What the upstream asked us to wait: no call is made before."""
+    """How long the upstream asked this call to wait; where it refuses most calls, all of them wait."""
     tokens: int | None = None
     """What the call really used; None: not known, the estimate stands."""
     result: str = OK
@@ -63,7 +62,6 @@ class Gate:
 
     def __init__(self, limiter: Limiter, *, confirm: Callable[[str], Awaitable[bool]] = always) -> None:
         self._limiter, self._confirm = limiter, confirm
-        self._pauses = PauseLog()
         self.counts = limiter.counts
         """What becomes of calls, for metrics."""
 
@@ -93,7 +91,9 @@ class Gate:
         permit = await self._limiter.acquire(endpoint, owner=owner, tokens=tokens)
         if isinstance(permit, Deferred):
             if permit.reason is WaitReason.BREAKER_OPEN:
-                self._pauses.note("breaker open", endpoint.scopes[0].label, (permit.due_ms - now_ms()) / 1000)
+                self._limiter.pauses.note(
+                    "breaker open", endpoint.scopes[0].label, (permit.due_ms - now_ms()) / 1000
+                )
             return permit
         health, wait_s, used, result, began = Health.UNKNOWN, None, None, CANCELLED, perf_counter()
         try:
@@ -114,8 +114,6 @@ class Gate:
             health, wait_s, used, result = sent.health, sent.wait_s, sent.tokens, sent.result
             return sent.value
         finally:
-            if wait_s:
-                self._pauses.note("upstream paused", endpoint.scopes[0].label, wait_s)
             latency_s = perf_counter() - began
             self.counts.call_ended(endpoint.scopes[0].key, result, latency_s)
             self._limiter.release(permit, health, latency_ms=1000 * latency_s, wait_s=wait_s, tokens=used)

@@ -12,10 +12,10 @@ lives it renews them.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from shared.clock import now_ms
@@ -27,6 +27,7 @@ from worker.upstream.call_counts import MICROS, CallCounts
 from worker.upstream.constants import WAIT_MS
 from worker.upstream.endpoints import Endpoint
 from worker.upstream.script_batcher import ScriptBatcher, ScriptFailedError
+from worker.upstream.telemetry import PauseLog
 from worker.upstream.wait_queue import WaitQueue, WakeReason
 
 SETTINGS_S: Final = 1.0
@@ -58,12 +59,16 @@ class Permit(NamedTuple):
     """Unique."""
     upstream: str
     """Destination of the call, as counters name it: a model, or an API's URL."""
+    label: str
+    """The same for people, with the place where a model is called."""
     scope_limits: "tuple[ScopeLimits, ...]"
     """The limits that it counts for."""
     tokens: int
     """The estimate that they were charged with."""
     era: int
     """Serial number of the breaker's state; the result of a call counts only while the state is the same."""
+    number: int = 0
+    """Which call to its endpoint it is."""
 
 
 class ScopeLimits(NamedTuple):
@@ -126,6 +131,8 @@ class Limiter:
         self._scope_limits: Callable[[Endpoint], tuple[ScopeLimits, ...]] = self._remembering()
         self._serials = count(1)
         self._process = uuid4().hex[:12]
+        self.pauses = PauseLog()
+        """Logs that an endpoint is left alone for a while."""
         self._held: dict[str, tuple[ScopeLimits, ...]] = {}
         self._queues: dict[tuple[str, ...], WaitQueue] = {}
         self._is_loaded = False
@@ -151,17 +158,17 @@ class Limiter:
         if not self._is_loaded:
             await asyncio.get_running_loop().run_in_executor(None, self._load)
         name = f"{self._process} {next(self._serials)} {owner}"
-        permit = Permit(name, endpoint.scopes[0].key, self._scope_limits(endpoint), tokens, NO_BREAKER)
-        era: int | Deferred | None = None
+        own = endpoint.scopes[0]
+        permit = Permit(name, own.key, own.label, self._scope_limits(endpoint), tokens, NO_BREAKER)
+        granted: Permit | Deferred | None = None
         try:
-            era = await self._acquire(permit, has_breaker=endpoint.has_breaker)
+            granted = await self._acquire(permit, has_breaker=endpoint.has_breaker)
         finally:
-            if era is None:  # cancelled, perhaps after leave was given
+            if granted is None:  # cancelled, perhaps after leave was given
                 self.release(permit, Health.UNKNOWN)
-        if isinstance(era, Deferred):
-            return era
-        self._held[name] = permit.scope_limits
-        return permit._replace(era=era) if endpoint.has_breaker else permit
+        if isinstance(granted, Permit):
+            self._held[name] = permit.scope_limits
+        return granted
 
     def release(
         self,
@@ -178,26 +185,29 @@ class Limiter:
             permit: of the call.
             health: what its end says about the endpoint.
             latency_ms: how long it took.
-            wait_s: what the upstream asked us to wait; then no call is made before.
+            wait_s: how long the upstream asked the call to wait; where it refuses most calls, all wait.
             tokens: what it really used; None leaves the estimate.
         """
         self._held.pop(permit.name, None)
-        if wait_s:
-            self.counts.add(permit.upstream, Call.PAUSES)
         more = 0 if tokens is None else tokens - permit.tokens
         flat: list[str | float] = [len(permit.scope_limits)]
         for each in permit.scope_limits:
             flat += (each.name, more * each.token_ms)
-        self._scripts.post(
-            "release", permit.name, health, latency_ms, permit.era, 1000 * (wait_s or 0.0), *flat
-        )
+        pause_ms = 1000 * (wait_s or 0.0)
+        arguments = (permit.name, health, latency_ms, permit.era, permit.number, pause_ms, *flat)
+        if wait_s and not self._scripts.is_closed:
+            self.counts.add(permit.upstream, Call.PAUSES)
+            released = self._scripts.run("release", *arguments)
+            released.add_done_callback(partial(self._note_pause, permit.label))
+        else:
+            self._scripts.post("release", *arguments)
         mine = {each.name for each in permit.scope_limits}
         for names, queue in self._queues.items():
             if queue.waiters and not mine.isdisjoint(names):
                 queue.wake_next(WakeReason.CALL_ENDED)
 
-    async def _acquire(self, permit: Permit, *, has_breaker: bool) -> int | Deferred:
-        """Repeats the script until its answer is not to wait; returns the breaker's era."""
+    async def _acquire(self, permit: Permit, *, has_breaker: bool) -> Permit | Deferred:
+        """Repeats the script until its answer is not to wait; returns the permit as it was granted."""
         queue, woken = self._queue_of(permit.scope_limits), None
         flat = acquire_arguments(permit.scope_limits, permit.tokens)
         began, why = monotonic(), ""
@@ -212,12 +222,12 @@ class Limiter:
                 "acquire", permit.name, ticket, int(is_patient), int(has_breaker), *flat
             )
             match answer:
-                case [b"go", era]:
+                case [b"go", era, number]:
                     if woken is WakeReason.POLL:
                         queue.wake_next(woken)  # where there was room for one there may be more
                     if why:
                         self._count_wait(permit, why, monotonic() - began)
-                    return int(era)
+                    return permit._replace(era=int(era) if has_breaker else NO_BREAKER, number=int(number))
                 case [b"wait", int(wait_ms), bytes(text), bytes(reason)]:
                     ticket, why = text.decode(), why or reason.decode()
                     await asyncio.sleep(wait_ms / 1000)
@@ -229,6 +239,14 @@ class Limiter:
                     return Deferred(now_ms() + wait_ms, WaitReason(reason.decode()))
                 case _:
                     raise ScriptFailedError(f"acquire.lua answered {answer!r}")
+
+    def _note_pause(self, label: str, released: "asyncio.Future[Any]") -> None:
+        """Logs a pause that a refusal began; a release that failed has been reported by the batcher."""
+        if released.cancelled() or released.exception() is not None:
+            return
+        what, *pause_ms = released.result()
+        if what == b"paused":
+            self.pauses.note("upstream paused", label, pause_ms[0] / 1000)
 
     def _count_wait(self, permit: Permit, why: str, waited_s: float) -> None:
         self.counts.add(permit.upstream, Call.WAITS + why)

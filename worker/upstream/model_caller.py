@@ -39,7 +39,7 @@ from worker.upstream.chat import (
     TokenEstimate,
     estimate_tokens,
 )
-from worker.upstream.constants import WAIT_MS
+from worker.upstream.constants import REFUSED_WAIT_MS, WAIT_MS
 from worker.upstream.contacts import Contact, Contacts
 from worker.upstream.embeddings import (
     EmbeddingReply,
@@ -365,7 +365,8 @@ class ModelCaller:
                 self._gate.counts.add(request.model, Call.RETRIES + error.code)
                 wait_ms = step.ms - now_ms()
                 log_call_failure(request, error, attempt, max(0, wait_ms) / 1000)
-                if wait_ms > WAIT_MS:
+                is_refused = error.reason is FailureReason.RATE_LIMITED
+                if wait_ms > (REFUSED_WAIT_MS if is_refused else WAIT_MS):
                     return CallDeferred(step.ms, WaitReason.RETRY, history)
                 await asyncio.sleep(max(0, wait_ms) / 1000)
                 continue

@@ -64,7 +64,8 @@ class ScriptBatcher:
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
         self._jobs: list[_Job] = []
         self._thread: threading.Thread | None = None
-        self._is_closed = False
+        self.is_closed = False
+        """Whether what is posted is dropped."""
 
     def every(self, seconds: float, work: Callable[[], object]) -> None:
         """Calls a function at intervals, in the batcher's thread; to be set before the first call."""
@@ -76,7 +77,7 @@ class ScriptBatcher:
         Raises:
             ScriptFailedError: the batcher is closed.
         """
-        if self._is_closed:
+        if self.is_closed:
             raise ScriptFailedError("the process ends: no upstream is called any more")
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._put(_Call(name, arguments, answer))
@@ -87,12 +88,12 @@ class ScriptBatcher:
 
         Does nothing once the batcher is closed: what ends with the process is left to its leases.
         """
-        if not self._is_closed:
+        if not self.is_closed:
             self._put(_Call(name, arguments, None))
 
     def close(self) -> None:
         """Ends the thread, after all earlier calls."""
-        self._is_closed = True
+        self.is_closed = True
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()

@@ -91,9 +91,11 @@ def limit_text(scope: ScopeUsage, per_s: float | None) -> str:
     """
     limits, state, most = scope.limits, scope.state, scope.most
     parts = []
-    if limits.rpm is not None:
-        used = "?" if per_s is None else f"{min(limits.rpm, 60 * per_s):,.0f}"
-        parts.append(f"{used}/{limits.rpm:,.10g} req/min")
+    rpm = scope.adaptive_rpm or limits.rpm
+    if rpm is not None:
+        used = "?" if per_s is None else f"{min(rpm, 60 * per_s):,.0f}"
+        bound = f"{rpm:,.0f} req/min (adapted)" if scope.adaptive_rpm else f"{rpm:,.10g} req/min"
+        parts.append(f"{used}/{bound}")
     if limits.tpm is not None:
         parts.append(f"{limits.tpm:,.10g} tokens/min")
     if limits.pace_s is not None:
@@ -111,6 +113,6 @@ def _busiest(upstream_status: UpstreamStatus) -> list[ScopeUsage]:
     bounded = [
         scope
         for scope in upstream_status.scopes
-        if scope.most is not None or scope.limits.rpm or scope.limits.tpm or scope.limits.pace_s
+        if any((scope.most, scope.adaptive_rpm, scope.limits.rpm, scope.limits.tpm, scope.limits.pace_s))
     ]
     return sorted(bounded, key=lambda scope: (-scope.state.in_flight, scope.state.label))[:LIMITS_SHOWN]

@@ -1,5 +1,5 @@
 -- Acquires the permit for one call: from breaker, pause and all limits of all its scopes, or from none.
--- The first scope is the endpoint's own: breaker, pause and adaptive number of calls at a time are its.
+-- The first scope is the endpoint's own: breaker, pause and adaptive number of calls at a time are its, and the learned pace.
 --
 -- Limits are GCRA: each call moves the moment of the next one by its cost. A caller that is early gets a
 -- ticket, a turn of its own within WAIT_MS: newcomers queue up behind tickets, while a due ticket is only compared
@@ -9,10 +9,10 @@
 -- ARGV: permit, ticket ('0': none), 1 if the caller may wait here, 1 if it has a breaker, number of scopes;
 --       per scope: name, ms a request takes of its limit, ms of burst, ms its tokens take, ms of burst of tokens,
 --       calls at a time (0: no limit each)
--- Returns {go, era} · {wait, ms, ticket, why}: ask again then, with the ticket · {full, ms}: ask when a call ends,
+-- Returns {go, era, number of the call} · {wait, ms, ticket, why}: ask again then, with the ticket · {full, ms}: ask when a call ends,
 --         or then · {later, ms, why}: park, and ask again then
 -- uses: permits_key, LEASE_MS, WAIT_MS, SLACK_MS, HELD_MS, PROBES, PROBE_LOST_MS, PROBE_PAUSE_MS, USED_MS
--- uses: now, clock, read_scope, write_scope, park_ms
+-- uses: PACE_BURST_MS, now, clock, read_scope, write_scope, park_ms
 local permit, ticket, may_wait, has_breaker = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4] == '1'
 local moment, scopes = now(), {}
 for at = 6, 6 * ARGV[5], 6 do
@@ -23,8 +23,14 @@ for at = 6, 6 * ARGV[5], 6 do
   }
 end
 local own = scopes[1].state
+if own.pace > scopes[1].request then
+  scopes[1].burst = scopes[1].request > 0 and math.min(scopes[1].burst, PACE_BURST_MS) or PACE_BURST_MS
+  scopes[1].request = own.pace
+end
 
-if call('ZSCORE', permits_key(scopes[1].name), permit) then return {'go', string.format('%.0f', own.era)} end
+if call('ZSCORE', permits_key(scopes[1].name), permit) then
+  return {'go', string.format('%.0f', own.era), string.format('%.0f', own.n)}
+end
 
 -- On a server that is full this is refused, as any write that may need memory: no call is made whose answer could
 -- not be kept. (The first write below would be taken, and with it all others.)
@@ -133,4 +139,4 @@ for at, scope in ipairs(scopes) do
   call('ZADD', permits_key(scope.name), clock() + LEASE_MS, permit)
   if in_use[at] == 0 then call('PEXPIRE', permits_key(scope.name), USED_MS) end
 end
-return answer('go', string.format('%.0f', own.era))
+return answer('go', string.format('%.0f', own.era), string.format('%.0f', own.n))

@@ -35,15 +35,29 @@ local function publish(run, chunk, overdue, wakes)
   add_wake(wakes, run, chunk, entry)
 end
 
--- The next chunk of a run. Of a run of limited width the next one is begun only when one has ended; chunks that
--- were begun come first by their order.
--- uses: wait_key, admitted_key
+-- Whether a run of limited width has as many chunks under way as it may. Those that are put aside do not count, up
+-- to a multiple of the width; of a run with a width of one they do, because its items have an order.
+-- uses: chunk_key, admitted_key, ASIDE_FACTOR
+local function is_full(run)
+  local admitted = call('SCARD', admitted_key(run.id))
+  if admitted < run.wide then return false end
+  if run.wide == 1 or admitted >= ASIDE_FACTOR * run.wide then return true end
+  local under_way = 0
+  for _, chunk in ipairs(call('SMEMBERS', admitted_key(run.id))) do
+    if call('HGET', chunk_key(run.id, chunk), 'st') ~= 'D' then under_way = under_way + 1 end
+  end
+  return under_way >= run.wide
+end
+
+-- The next chunk of a run. Of a run of limited width the next one is begun only when one has ended or was put
+-- aside; chunks that were begun come first by their order.
+-- uses: wait_key, admitted_key, is_full
 local function next_chunk(run)
   local wait = wait_key(run.id)
   if not run.wide then return call('ZPOPMIN', wait)[1] end
-  local chunk, admitted = call('ZRANGE', wait, 0, 0)[1], admitted_key(run.id)
+  local chunk = call('ZRANGE', wait, 0, 0)[1]
   if not chunk then return nil end
-  if call('SCARD', admitted) >= run.wide and call('SISMEMBER', admitted, chunk) == 0 then return nil end
+  if call('SISMEMBER', admitted_key(run.id), chunk) == 0 and is_full(run) then return nil end
   call('ZREM', wait, chunk)
   return chunk
 end

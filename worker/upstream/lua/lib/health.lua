@@ -1,6 +1,6 @@
 -- What the end of a call changes: the adaptive number of calls at a time, and the circuit breaker.
 
--- Ends a round trip: the number backs off when too many calls of it were rejected or timed out.
+-- Ends a round trip: the number backs off when too many calls of it timed out.
 -- uses: BACK_OFF, OVERLOAD
 local function end_round(scope, in_use)
   if scope.wbad > OVERLOAD * (scope.wok + scope.wbad) then
@@ -11,12 +11,12 @@ local function end_round(scope, in_use)
 end
 
 -- Moves the adaptive number of calls at a time: a little more after each good one (1/n), BACK_OFF of it when in a
--- round trip more than the share OVERLOAD was rejected or timed out; once a round trip, never below one.
--- A few refusals among many answers are no sign of load, and cost no throughput. A round trip ends with as many
--- answers as there were calls under way, or by time.
+-- round trip more than the share OVERLOAD timed out; once a round trip, never below one. A few among many answers are
+-- no sign of load, and cost no throughput. A round trip ends with as many answers as there were calls under way, or
+-- by time. Refusals do not count: they teach a pace.
 -- uses: ROUND_MS, FEW, SPARSE_MS, ADAPTIVE_CAP, SMOOTHING, now, end_round
 local function adapt(scope, health, latency, in_use)
-  if health ~= 'ok' and health ~= 'busy' and health ~= 'slow' then return end
+  if health ~= 'ok' and health ~= 'slow' then return end
   local passed, count = now() - scope.wat, scope.wok + scope.wbad
   if scope.wat > 0 and passed >= math.max(ROUND_MS, scope.rtt) and (count >= FEW or passed >= SPARSE_MS) then
     end_round(scope, in_use + 1)

@@ -11,13 +11,18 @@
 --   rtt          usual latency, ms
 --   cwnd, peak   adaptive calls at a time (0: unbounded), most at a time in this round trip
 --   wat, wok, wbad                   the round trip: since when, calls answered, turned away or too slow
+--   pace, good           learned ms from one call to the next (0: none); the last one at which few were refused
+--   hold, held, cut      rounds until a faster one is tried, how many passed, the last call (by `n`) that does not count
+--   since, n0            this round of it: since when (0: none), `n` at its start
+--   served, refused      calls of it
+--   row, rowbad          refusals after which no later call was served: the first call (by `n`), how many
 --   open, era, span, shut            breaker: open until (0: closed), serial of its changes, how long, closed when
 --   bw, g0, b0, g1, b1, pn, pt       its buckets (since when, good and bad calls), probes given, the last when
 local scope_fields = {'at', 'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'n', 'pause', 'rtt', 'cwnd', 'peak', 'wat',
-  'wok', 'wbad', 'open', 'era', 'span', 'shut', 'bw', 'g0', 'b0', 'g1', 'b1', 'pn', 'pt'}
+  'wok', 'wbad', 'pace', 'good', 'hold', 'held', 'cut', 'since', 'n0', 'served', 'refused', 'row', 'rowbad', 'open', 'era', 'span', 'shut', 'bw', 'g0', 'b0', 'g1', 'b1', 'pn', 'pt'}
 
 -- Those of them that are moments: they move when the server's clock is set back.
-local scope_moments = {'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'pause', 'wat', 'open', 'shut', 'bw', 'pt'}
+local scope_moments = {'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'pause', 'wat', 'since', 'open', 'shut', 'bw', 'pt'}
 
 -- Reads the state of the limits of a scope.
 -- uses: scope_key, now, scope_fields, scope_moments
