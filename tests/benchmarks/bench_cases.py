@@ -1,69 +1,159 @@
 """Measures test cases through the whole program: recorded answers, a model of 50 ms, a limit of requests.
 
-Each row is one `proctor run`, from the command to its end, server and workers included; CPU is that of the
-command and its workers. The reference is a bare loop over litellm against the same server, in one process.
+Each run is one `proctor run` in a data folder of its own, from the command to its end; CPU is that of all its
+processes, the server included. Rates are compared with the ideal of what waits, CPU with bare loops.
 """
 
-import argparse
 import json
-import os
-import resource
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from time import monotonic
-from typing import Any, Final, NamedTuple
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import Any, Final
 
-from tests.support.tree import ROOT
+import msgspec
+
+from tests.benchmarks import bare_loops
+from tests.benchmarks.bench_queries import api
+from tests.benchmarks.process_costs import Costs, measure, proctor
+from tests.benchmarks.results import Figure, sized
 
 LATENCY_S: Final = 0.05
 IN_FLIGHT: Final = 100
-CHECKS: Final = {"regex_pattern": "\\d", "reference": "one"}
-LOOP: Final = """
-import asyncio, litellm, sys
-litellm.suppress_debug_info = True
-async def main():
-    places = asyncio.Semaphore(int(sys.argv[2]))
-    async def ask(n):
-        async with places:
-            await litellm.acompletion(model="openai/m", messages=[{"role": "user", "content": f"case {n}"}],
-                api_base=sys.argv[1], api_key="k", num_retries=0, max_retries=0)
-    await asyncio.gather(*map(ask, range(int(sys.argv[3]))))
-asyncio.run(main())
-"""
+RECORDED: Final = 5_000
+CHECKED: Final = 10_000
+CASES: Final = (1_000, 5_000)
+NAMED: Final = 1_000
+LIMITED: Final = 300
+LIMIT: Final = 30
+"""Requests a second."""
+CONFIG: Final = MappingProxyType({"judge_model": None, "concurrency": IN_FLIGHT, "cache": False})
+NAMED_MODEL: Final = "openai/m"
+IDEAL: Final = "ideal rate"
+READING: Final = "bare loop over the answers"
+AIOHTTP: Final = "bare aiohttp loop"
+LITELLM: Final = "bare litellm loop"
+CORES: Final = "CPU: command, workers and server share the cores"
+WAITS: Final = f"{IN_FLIGHT} calls of {1000 * LATENCY_S:.0f} ms at a time; start-up and CPU"
 
 
-class Measured(NamedTuple):
-    """One row."""
-
-    name: str
-    cases: int
-    seconds: float
-    cpu_s: float
-    note: str = ""
-
-    def line(self) -> str:
-        """Writes the row."""
-        rate, each_ms = self.cases / self.seconds, 1000 * self.cpu_s / self.cases
-        return f"{self.name:<44} {rate:>9,.0f} {each_ms:>11.2f}  {self.note}"
+def measured(scale: float) -> Iterator[Figure]:
+    """Measures everything, each reference before what is compared with it."""
+    with TemporaryDirectory(prefix="bench-") as name, api(0, LATENCY_S) as url:
+        folder = Path(name)
+        yield from measured_recorded(folder, scale)
+        yield from measured_calls(folder, url, scale)
+        yield from measured_limit(folder, url, sized(LIMITED, scale))
 
 
-def timed(name: str, cases: int, command: list[str], environment: dict[str, str]) -> Measured:
-    """Runs a command and measures it with everything it waits for."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), monotonic()
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
-    seconds, after = monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in {0, 1}:
-        raise SystemExit(f"{name}: exit {done.returncode}\n{done.stderr}")
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    note = ""
-    if done.stdout.startswith("{"):
-        counts = json.loads(done.stdout)["counts"]
-        note = ", ".join(f"{word} {counts[word]:,}" for word in ("passed", "failed", "error", "skipped"))
-    return Measured(name, cases, seconds, cpu_s, note)
+def measured_recorded(folder: Path, scale: float) -> Iterator[Figure]:
+    """Measures cases whose answers are in a file."""
+    for name, write, full in (("all stages", recorded, RECORDED), ("five checks", recorded_checks, CHECKED)):
+        count = sized(full, scale)
+        files = write(folder, count)
+        looped = measure([*bare_loops.COMMAND, "answers", files[-1]], bare_loops.ENV, folder)
+        yield cpu(f"{READING}: {name}", looped, count, "JSON")
+        costs = run(folder, files, count)
+        parameter = f"{count:,} recorded answers, {name}"
+        yield rate(parameter, costs, count, CORES).beside(READING, count / looped.wall_s)
+        yield cpu(parameter, costs, count, CORES).beside(READING, looped.cpu_s / count * 1000)
+
+
+def measured_calls(folder: Path, url: str, scale: float) -> Iterator[Figure]:
+    """Measures cases that call a model, over HTTP directly and through litellm."""
+    ideal, used = IN_FLIGHT / LATENCY_S, list[tuple[int, float, float]]()
+    for full in CASES:
+        count = sized(full, scale)
+        looped = loop(folder, "aiohttp", f"{url}/v1/chat/completions", count)
+        yield cpu(f"{AIOHTTP}, {count:,} calls", looped, count, "CPU of one core")
+        costs = run(folder, [asked(folder, count, **models_at(url))], count)
+        parameter = f"{count:,} cases, a model of 50 ms"
+        yield rate(parameter, costs, count, WAITS).beside(IDEAL, ideal)
+        yield cpu(parameter, costs, count, WAITS).beside(AIOHTTP, looped.cpu_s / count * 1000)
+        used.append((count, costs.cpu_s, looped.cpu_s))
+    (few, little, least), (many, much, most) = used
+    each = Costs(0, much - little, 0.0, 0.0)
+    parameter = f"each case between {few:,} and {many:,}"
+    yield cpu(parameter, each, many - few, "CPU").beside(AIOHTTP, (most - least) / (many - few) * 1000)
+    count = sized(NAMED, scale)
+    looped = loop(folder, "litellm", f"{url}/v1", count)
+    yield rate(f"{LITELLM}, {count:,} calls", looped, count, "CPU of one core")
+    yield cpu(f"{LITELLM}, {count:,} calls", looped, count, "CPU of one core")
+    env = {"OPENAI_API_BASE": f"{url}/v1", "OPENAI_API_KEY": "k", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    file = asked(folder, count, models=[NAMED_MODEL], config=dict(CONFIG))
+    costs = run(folder, [file], count, env=env)
+    parameter = f"{count:,} cases, a named model (litellm)"
+    yield rate(parameter, costs, count, CORES).beside(LITELLM, count / looped.wall_s)
+    yield cpu(parameter, costs, count, CORES).beside(LITELLM, looped.cpu_s / count * 1000)
+
+
+def measured_limit(folder: Path, url: str, count: int) -> Iterator[Figure]:
+    """Measures cases under a limit of requests."""
+    with TemporaryDirectory(dir=folder) as data:
+        proctor(["limits", "set", "m", "--rpm", str(60 * LIMIT), "-q"], Path(data))
+        costs = run(folder, [asked(folder, count, **models_at(url))], count, data=Path(data))
+    parameter = f"{count:,} cases, at most {LIMIT} requests a second"
+    yield rate(parameter, costs, count, "the limit; start-up").beside(IDEAL, LIMIT)
+
+
+def rate(parameter: str, costs: Costs, count: int, bound: str) -> Figure:
+    """How many cases a second."""
+    value = count / costs.wall_s
+    return Figure(
+        workload="cases",
+        parameter=parameter,
+        measure="rate",
+        value=value,
+        unit="cases/s",
+        bound=bound,
+    )
+
+
+def cpu(parameter: str, costs: Costs, count: int, bound: str) -> Figure:
+    """What a case costs."""
+    value = 1000 * costs.cpu_s / count
+    return Figure(
+        workload="cases",
+        parameter=parameter,
+        measure="CPU",
+        value=value,
+        unit="ms/case",
+        bound=bound,
+    )
+
+
+def run(
+    folder: Path,
+    arguments: Sequence[str | Path],
+    count: int,
+    *,
+    data: Path | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
+) -> Costs:
+    """One `proctor run`, in a data folder of its own if none is given; every case has an answer."""
+    with TemporaryDirectory(dir=folder) as own:
+        costs = proctor(["run", "-q", "--json", *arguments], data or Path(own), env=env)
+    counts = msgspec.json.decode(costs.output)["counts"]
+    assert counts["passed"] + counts["failed"] == count, counts
+    return costs
+
+
+def loop(folder: Path, name: str, url: str, count: int) -> Costs:
+    """A bare loop over so many calls."""
+    costs = measure([*bare_loops.COMMAND, name, url, str(IN_FLIGHT), str(count)], bare_loops.ENV, folder)
+    assert not costs.exit_code, costs.errors
+    return costs
+
+
+def models_at(url: str) -> dict[str, Any]:
+    """The keys of a bench whose model is at a URL."""
+    return {"model_configs": {"m": {"api_base": f"{url}/v1"}}, "config": dict(CONFIG)}
+
+
+def asked(folder: Path, count: int, **more: Any) -> Path:
+    """Writes a bench of cases that are put to a model, which answers all of them rightly."""
+    cases = [{"input": f"case {number}", "expected": {"ok": True}} for number in range(count)]
+    return bench(folder, cases, **more)
 
 
 def bench(folder: Path, cases: list[dict[str, Any]], **more: Any) -> Path:
@@ -72,19 +162,6 @@ def bench(folder: Path, cases: list[dict[str, Any]], **more: Any) -> Path:
     base = {"name": "bench", "system_prompt": "Answer.", "models": ["m"], "test_cases": cases}
     path.write_text(json.dumps({**base, **more}), encoding="utf-8")
     return path
-
-
-@contextmanager
-def provider() -> Iterator[str]:
-    """Starts a model server of 50 ms in a process of its own; yields its `api_base`."""
-    command = [sys.executable, "-m", "tests.support.model_server", "--port", "0", "--latency", str(LATENCY_S)]
-    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip()
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def recorded(folder: Path, number: int) -> list[str]:
@@ -131,49 +208,3 @@ def recorded_checks(folder: Path, number: int) -> list[str]:
     outputs.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     path = bench(folder, cases, default_checks=checks, config={"judge_model": None})
     return [str(path), "--outputs", str(outputs)]
-
-
-def main() -> None:
-    """Prints the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--recorded", type=int, default=5_000)
-    parser.add_argument("--checked", type=int, default=10_000)
-    parser.add_argument("--calls", type=int, default=3_000)
-    parser.add_argument(
-        "--limited", type=int, default=300, help="cases under a limit of 30 requests a second"
-    )
-    asked = parser.parse_args()
-    proctor = [str(Path(sys.executable).parent / "proctor")]
-    print(f"{'':<44} {'cases/s':>9} {'CPU ms/case':>11}")
-    with tempfile.TemporaryDirectory(prefix="proctor-bench-") as name, provider() as api_base:
-        folder = Path(name)
-        env = {**os.environ, "PROCTOR_DATA_DIR": str(folder / "data")}
-        run = [*proctor, "run", "-q", "--json"]
-        files = recorded(folder, asked.recorded)
-        print(timed("recorded answers, all stages but the judge", asked.recorded, [*run, *files], env).line())
-        files = recorded_checks(folder, asked.checked)
-        print(timed("recorded answers, five checks", asked.checked, [*run, *files], env).line())
-        config = {"judge_model": None, "concurrency": IN_FLIGHT, "cache": False}
-        more = {"model_configs": {"m": {"api_base": api_base}}, "config": config}
-        calls = [{"input": f"case {n}", "expected": {"ok": True}} for n in range(asked.calls)]
-        path = str(bench(folder, calls, **more))
-        print(timed(f"a model of 50 ms, {IN_FLIGHT} in flight", asked.calls, [*run, path], env).line())
-        subprocess.run(
-            [*proctor, "limits", "set", "m", "--rpm", "1800", "-q"],
-            env=env,
-            cwd=ROOT,
-            check=True,
-            capture_output=True,
-        )
-        path = str(bench(folder, calls[: asked.limited], **more))
-        row = timed("the same, at most 30 requests a second", asked.limited, [*run, path], env)
-        ideal = f"{row.note}; ideal {asked.limited / 30:.1f} s, took {row.seconds:.1f} s"
-        print(row._replace(note=ideal).line())
-        some = asked.calls // 3
-        loop = [sys.executable, "-W", "ignore", "-c", LOOP, api_base, str(IN_FLIGHT), str(some)]
-        env |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-        print(timed("reference: a bare loop over litellm", some, loop, env).line())
-
-
-if __name__ == "__main__":
-    main()

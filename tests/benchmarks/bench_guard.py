@@ -24,10 +24,10 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from tests.benchmarks.bench_cases import bench, recorded_checks
+from tests.benchmarks.bench_cases import IN_FLIGHT, LATENCY_S, asked, models_at, recorded_checks
 from tests.benchmarks.bench_queries import api
 from tests.benchmarks.make_turns import write_turns
-from tests.benchmarks.process_costs import Costs, measure
+from tests.benchmarks.process_costs import Costs, proctor
 from tests.support.query_desk import numbered
 from tests.support.tree import ROOT
 
@@ -38,8 +38,6 @@ ROUNDS: Final = 5
 SHORT_ROUNDS: Final = 3
 MORE_ROUNDS: Final = 4
 """For a workload that seems slower, together with as many of the baseline against itself."""
-LATENCY_S: Final = 0.05
-IN_FLIGHT: Final = 100
 HEADS: Final = ("CPU", "at most", "memory", "at most", "pairs", "CPU s", "wall s")
 HELPS: Final = 5
 """Starts of `--help` that count as one."""
@@ -68,18 +66,7 @@ class Tree(NamedTuple):
 
     def cost(self, arguments: Sequence[str | Path], data: Path) -> Costs:
         """Runs `proctor ARGUMENTS` from this tree on a data folder, and measures it."""
-        env = {
-            "PYTHONPATH": str(self.root),
-            "PROCTOR_DATA_DIR": str(data),
-            "PROCTOR_EMBEDDED_IDLE_S": "0.5",
-            "PROCTOR_CONFIRM_CALLS": "1000000",
-            "XDG_RUNTIME_DIR": str(self.data.parent),
-        }
-        costs = measure([sys.executable, "-P", "-m", "producer", *arguments], env, self.data.parent)
-        if costs.exit_code not in {0, 1}:
-            message = f"{self.name}: proctor {' '.join(map(str, arguments))}: exit {costs.exit_code}"
-            raise SystemExit(f"{message}\n{costs.errors}")
-        return costs
+        return proctor(arguments, data, tree=self.root)
 
 
 Workload = Callable[[Tree], Costs]
@@ -121,14 +108,7 @@ def bound(reached: float, of_itself: Sequence[float]) -> float:
 
 def workloads(folder: Path, sizes: Sizes, api_url: str) -> dict[str, Workload]:
     """Writes the input of all workloads and returns what each runs."""
-    config = {"judge_model": None, "concurrency": IN_FLIGHT, "cache": False}
-    model = {"model_configs": {"m": {"api_base": f"{api_url}/v1"}}, "config": config}
-
-    def asked(count: int) -> Path:
-        cases = [{"input": f"case {number}", "expected": {"ok": True}} for number in range(count)]
-        return bench(folder, cases, **model)
-
-    one, many = asked(1), asked(sizes.cases)
+    one, many = (asked(folder, count, **models_at(api_url)) for count in (1, sizes.cases))
     checked = recorded_checks(folder, sizes.recorded)
     turns, queries = folder / "turns.jsonl", folder / "queries.json"
     write_turns(turns, sizes.turns)

@@ -1,11 +1,10 @@
 """Measures queries per second against an API of 200 ms, by queries in flight and by worker processes.
 
-Each row is one run on workers that are up: from the moment its queries may be handed out until the last
-result is in. The ideal is what so many in flight make of 200 ms, with nothing in between. In the last rows
-every tenth request is refused with 429 and `Retry-After`, or what exceeds 30 a second; none is lost.
+Each run is one on workers that are up: from the moment its queries may be handed out until the last result is
+in. The ideal is what so many in flight make of 200 ms, with nothing in between. In the last runs every tenth
+request is refused with 429 and `Retry-After`, or what exceeds 30 a second; none is lost.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
 
+import msgspec
 import psutil
 
 from producer.load.source import Source
@@ -28,8 +28,9 @@ from shared.contracts.query_run import QueryRun
 from shared.ledger.ledger import Ledger
 from shared.runs import RunStore
 from shared.server.client import RedisTarget
+from tests.benchmarks import bare_loops, process_costs
+from tests.benchmarks.results import TIMES, Figure
 from tests.support.eventually import eventually
-from tests.support.processes import kill_all, mark_this_session, marked_processes
 from tests.support.query_desk import numbered
 from tests.support.redis_server import RedisServer
 from tests.support.tree import ROOT
@@ -40,44 +41,92 @@ PROCESSES: Final = (1, 2, 4)
 PER_PROCESS: Final = 50
 """Queries in flight of each process, where processes are compared: far below what two cores can do."""
 SECONDS: Final = 4.0
-"""How long a row takes at the ideal rate."""
+"""How long a run takes at the ideal rate."""
 HIDDEN_PER_S: Final = 30.0
-"""What the API of the last row grants, with two processes that share the calls in flight."""
+"""What the API of the last run grants, to two processes that share the calls in flight."""
 HIDDEN_SECONDS: Final = 10
-"""How many times as long that row takes: the limit has to be found first."""
-GOAL_PCT: Final = 95
-"""Of linear, for each number of processes."""
-REFERENCE: Final = 4_135
-"""Requests a second that one process made when the design was chosen: bare chunks, no ledger, no checks."""
+"""How many times as long that run takes: the limit has to be found first."""
+REFUSED: Final = 100
+"""Queries in flight of the run with refusals."""
+SMALL: Final = 0.5
+"""Below this scale only the smallest fleets are measured."""
+IDEAL: Final = "ideal rate"
+LOOP: Final = "bare aiohttp loop"
+WAITS: Final = f"calls of {1000 * LATENCY_S:.0f} ms; CPU"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One row."""
+    """One run."""
 
-    name: str
     queries: int
     seconds: float
     ideal_s: float
     cpu_s: float
-    errors: int
-    retried: int
-    refused: int = 0
-
-    def line(self) -> str:
-        """The row as text."""
-        share = 100 * self.ideal_s / self.seconds
-        cpu_us = 1e6 * self.cpu_s / self.queries
-        return (
-            f"{self.name:34}{self.queries / self.seconds:9,.0f}{self.queries / self.ideal_s:9,.0f}"
-            f"{share:8.1f} %{cpu_us:12.0f}{self.errors:8}{self.retried:9}{self.refused:9}"
-        )
+    refused: int
 
 
-HEAD: Final = (
-    f"{'':34}{'queries/s':>9}{'ideal':>9}{'share':>10}{'CPU µs/query':>12}"
-    f"{'errors':>8}{'retried':>9}{'refused':>9}"
-)
+def measured(scale: float) -> Iterator[Figure]:
+    """Measures runs by what is in flight, by processes, and with refusals."""
+    seconds = max(0.6, SECONDS * scale)
+    numbers = [number for number in IN_FLIGHT if scale >= SMALL or number == IN_FLIGHT[0]]
+    with RedisServer() as server:
+        for number in numbers:
+            parameter = f"1 process, {number} in flight"
+            run = measure(server, processes=1, in_flight=number, seconds=seconds)
+            looped = loop_us(number, run.queries)
+            yield figure(f"{LOOP}, {number} in flight", "CPU", looped, "CPU of one core")
+            rate = figure(parameter, "rate", run.queries / run.seconds, WAITS)
+            yield rate.beside(IDEAL, run.queries / run.ideal_s).at("one worker process", number)
+            cpu = figure(parameter, "CPU", 1e6 * run.cpu_s / run.queries, "CPU of the worker")
+            yield cpu.beside(LOOP, looped)
+        yield from measured_processes(server, seconds, PROCESSES if scale >= SMALL else PROCESSES[:2])
+        run = measure(server, processes=1, in_flight=REFUSED, seconds=seconds, every=10)
+        parameter = f"10 % refused with 429 and Retry-After, {REFUSED} in flight"
+        rate = figure(parameter, "rate", run.queries / run.seconds, "the second that a refused call waits")
+        yield rate.beside(IDEAL, run.queries / run.ideal_s)
+        yield from measured_hidden_limit(server, HIDDEN_SECONDS * seconds)
+
+
+def measured_hidden_limit(server: RedisServer, seconds: float) -> Iterator[Figure]:
+    """Measures two processes at an API with a limit that nobody has set in Proctor."""
+    run = measure(server, processes=2, in_flight=REFUSED // 2, seconds=seconds, per_s=HIDDEN_PER_S)
+    parameter = f"an unknown limit of {HIDDEN_PER_S:g} a second"
+    rate = figure(parameter, "rate", run.queries / run.seconds, "the limit, once it is found")
+    yield rate.beside("the limit", HIDDEN_PER_S)
+    refused = msgspec.structs.replace(rate, measure="refused", value=run.refused, unit="calls")
+    yield refused.beside("the queries", run.queries)
+
+
+def measured_processes(server: RedisServer, seconds: float, numbers: Sequence[int]) -> Iterator[Figure]:
+    """Measures how near to linear more processes are."""
+    alone = 0.0
+    for number in numbers:
+        run = measure(server, processes=number, in_flight=PER_PROCESS, seconds=seconds)
+        per_second = run.queries / run.seconds
+        rate = figure(f"{number} {TIMES} {PER_PROCESS} in flight", "rate", per_second, WAITS)
+        if number == 1:
+            alone = per_second
+            yield rate.beside(IDEAL, run.queries / run.ideal_s)
+        else:
+            yield rate.beside("linear", number * alone)
+
+
+def figure(parameter: str, measure: str, value: float, bound: str) -> Figure:
+    """One figure of this workload."""
+    unit = "queries/s" if measure == "rate" else "µs/query"
+    return Figure(
+        workload="queries", parameter=parameter, measure=measure, value=value, unit=unit, bound=bound
+    )
+
+
+def loop_us(in_flight: int, count: int) -> float:
+    """CPU of a bare loop over the same API, in microseconds a query, once it has started."""
+    with api(0) as url, tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        command = [*bare_loops.COMMAND, "aiohttp", f"{url}/chat", str(in_flight), str(count)]
+        costs = process_costs.measure(command, bare_loops.ENV, Path(folder))
+    assert not costs.exit_code, costs.errors
+    return 1e6 * float(costs.output) / count
 
 
 @contextmanager
@@ -118,7 +167,6 @@ def workers(
 
 def measure(
     server: RedisServer,
-    name: str,
     *,
     processes: int,
     in_flight: int,
@@ -130,7 +178,6 @@ def measure(
 
     Args:
         server: an empty Redis.
-        name: of the row.
         processes: worker processes.
         in_flight: queries in flight of each.
         seconds: how long it is to take at the ideal rate.
@@ -160,27 +207,8 @@ def measure(
         with urlopen(f"{api_url}/counts") as reply:  # noqa: S310 - the API that was started above
             refused = json.load(reply)["refused"]
     ideal_s = seconds if per_s else -(-count // together) * LATENCY_S
-    tally = info.tally
-    return Measured(
-        name, count, done, ideal_s, cpu_s, tally.get("error", 0), tally.get("retried", 0), refused
-    )
-
-
-def linear(processes: Sequence[int], rates: Sequence[float]) -> str:
-    """Says how near to linear the rates of more processes are.
-
-    Args:
-        processes: numbers of worker processes.
-        rates: queries a second and process.
-
-    >>> linear([1, 2, 4], [250.0, 245.0, 240.0])
-    'linear, against 1 process: 98.0 % with 2, 96.0 % with 4 (goal: 95 %)'
-    """
-    shares = ", ".join(
-        f"{100 * rate / rates[0]:.1f} % with {number}"
-        for number, rate in zip(processes[1:], rates[1:], strict=True)
-    )
-    return f"linear, against {processes[0]} process: {shares} (goal: {GOAL_PCT} %)"
+    assert not info.tally.get("error"), info.tally
+    return Measured(count, done, ideal_s, cpu_s, refused)
 
 
 def _finished(store: RunStore, run: str) -> float:
@@ -193,49 +221,3 @@ def _finished(store: RunStore, run: str) -> float:
 def _cpu_s(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
-
-
-def main() -> None:
-    """Reads the command line, measures and prints."""
-    parser = argparse.ArgumentParser(prog="bench_queries", description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each row at the ideal rate")
-    parser.add_argument("--in-flight", type=int, nargs="*", default=IN_FLIGHT)
-    parser.add_argument("--processes", type=int, nargs="*", default=PROCESSES)
-    parser.add_argument("--refused", type=int, default=100, help="in flight of the row with refusals")
-    options = parser.parse_args()
-    mark_this_session()
-    print(HEAD)
-    with RedisServer() as server:
-        seconds = options.seconds
-        for number in options.in_flight:
-            row = measure(
-                server, f"1 process, {number} in flight", processes=1, in_flight=number, seconds=seconds
-            )
-            print(row.line(), flush=True)
-        rates = []
-        for number in options.processes:
-            name = f"{number} processes, {PER_PROCESS} in flight each"
-            row = measure(server, name, processes=number, in_flight=PER_PROCESS, seconds=seconds)
-            rates.append(row.queries / row.seconds / number)
-            print(row.line(), flush=True)
-        if len(rates) > 1:
-            print(linear(options.processes, rates))
-        row = measure(
-            server, "10 % refused with 429", processes=1, in_flight=options.refused, seconds=seconds, every=10
-        )
-        print(row.line())
-        row = measure(
-            server,
-            f"hidden limit of {HIDDEN_PER_S:g}/s",
-            processes=2,
-            in_flight=options.refused // 2,
-            seconds=HIDDEN_SECONDS * seconds,
-            per_s=HIDDEN_PER_S,
-        )
-        print(row.line())
-    print(f"reference: {REFERENCE:,} requests/s of one process without ledger and checks")
-    kill_all(marked_processes())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,21 +1,25 @@
 """Measures what running validators and patterns in locked processes costs.
 
-Run as `python -m tests.benchmarks.bench_sandbox`. Each row is the best and the middle of several rounds, in
-wall time of the asking thread, beside its goal.
+Each figure is the middle one of several rounds, in wall time of the asking thread. It is compared with the
+simplest way to run a validator apart, a new Python process for each call, which is not locked at all.
 """
 
-import argparse
+import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import count
 from statistics import median
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import Final
 
+from tests.benchmarks.results import Figure, NotHereError, sized
 from worker.sandbox import Sandboxes
 
 ROUNDS: Final = 15
 CALLS: Final = 100
+FORK: Final = "CPU: fork, lock and end of a process"
+PIPE: Final = "one message to a process and back"
+INTERPRETER: Final = "start of a Python process"
 SOURCE: Final = """
 import re
 
@@ -29,72 +33,42 @@ def has_words(output):
 """
 
 
-class Row(NamedTuple):
-    """One measurement."""
+def measured(scale: float) -> Iterator[Figure]:
+    """Measures the reference, then everything."""
+    rounds, boxes, numbers = sized(ROUNDS, scale, least=1), Sandboxes(), count()
+    if boxes.why_unlocked:
+        boxes.close()
+        raise NotHereError(f"validators cannot be run here: {boxes.why_unlocked}")
+    started = timed_ms(lambda: subprocess.run([sys.executable, "-I", "-c", "pass"], check=True), rounds)
 
-    name: str
-    unit: str
-    best: float
-    middle: float
-    goal: str
+    def figure(parameter: str, work: Callable[[], object], bound: str, *, calls: int = 1) -> Figure:
+        value = timed_ms(work, rounds) / calls
+        row = Figure(
+            workload="sandbox", parameter=parameter, measure="time", value=value, unit="ms", bound=bound
+        )
+        return row.beside(INTERPRETER, started)
 
-    def line(self) -> str:
-        """The row as text."""
-        return f"{self.name:44}{self.best:9.2f}{self.middle:9.2f} {self.unit:4}{self.goal:>10}"
+    def batch(source: str, calls: int) -> None:
+        with boxes.batch(source) as box:
+            for _ in range(calls):
+                box.call("is_short", "text")
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints one line a measurement."""
-    options = argparse.ArgumentParser(prog="bench_sandbox", description="Measure what the sandbox costs.")
-    options.add_argument("--rounds", type=int, default=ROUNDS, help="how often each is measured")
-    given = options.parse_args(arguments)
-    print(f"{'':44}{'best':>9}{'middle':>9}     {'goal':>10}")
-    for row in measured(given.rounds):
-        print(row.line())
-    return 0
-
-
-def measured(rounds: int) -> Iterator[Row]:
-    """Measures everything."""
-    boxes, numbers = Sandboxes(), count()
     try:
-        if boxes.why_unlocked:
-            print(f"validators cannot be run here: {boxes.why_unlocked}")
-            return
         with boxes.batch(SOURCE) as box:
             for name, text in (("100 characters", "a" * 100), ("10 kB", "a" * 10_000)):
-                call = _calls(lambda text=text: box.call("is_short", text))  # type: ignore[misc] # the default binds this round's text
-                yield _row(f"call in its own process, {name}", "µs", call, rounds, CALLS, "1000")
-            yield _row(
-                "search, 100 characters",
-                "µs",
-                _calls(lambda: box.search("b|a$", "a" * 100)),
-                rounds,
-                CALLS,
-                "25",
-            )
-
-        def batch(source: str, calls: int) -> None:
-            with boxes.batch(source) as box:
-                for _ in range(calls):
-                    box.call("is_short", "text")
-
-        yield _row("batch of 100, file at hand", "ms", lambda: batch(SOURCE, CALLS), rounds, 1, "100")
-        new = _row(
-            "batch of 100, new file: check, fork, lock, load",
-            "ms",
-            lambda: batch(f"{SOURCE}# {next(numbers)}", CALLS),
-            rounds,
-            1,
-            "-",
-        )
-        yield new
-        yield _row("batch of 1, file at hand", "ms", lambda: batch(SOURCE, 1), rounds, 1, "-")
+                call = repeated(lambda text=text: box.call("is_short", text))  # type: ignore[misc] # the default binds this round's text
+                yield figure(f"call in its own process, {name}", call, FORK, calls=CALLS)
+            search = repeated(lambda: box.search("b|a$", "a" * 100))
+            yield figure("search, 100 characters", search, PIPE, calls=CALLS)
+        yield figure("batch of 100, file at hand", lambda: batch(SOURCE, CALLS), FORK)
+        new = "batch of 100, new file: check, fork, lock, load"
+        yield figure(new, lambda: batch(f"{SOURCE}# {next(numbers)}", CALLS), FORK)
+        yield figure("batch of 1, file at hand", lambda: batch(SOURCE, 1), FORK)
     finally:
         boxes.close()
 
 
-def _calls(call: Callable[[], object]) -> Callable[[], None]:
+def repeated(call: Callable[[], object]) -> Callable[[], None]:
     """Makes a hundred calls of one."""
 
     def run() -> None:
@@ -104,19 +78,12 @@ def _calls(call: Callable[[], object]) -> Callable[[], None]:
     return run
 
 
-def _row(  # noqa: PLR0917 - a table of rows reads best without words
-    name: str, unit: str, work: Callable[[], object], rounds: int, parts: int, goal: str
-) -> Row:
-    """Measures one thing some times; the first time, which starts things, does not count."""
+def timed_ms(work: Callable[[], object], rounds: int) -> float:
+    """Does something so often; the middle time. The first time, which starts things, does not count."""
     work()
     seconds = []
     for _ in range(rounds):
         start = perf_counter()
         work()
         seconds.append(perf_counter() - start)
-    scale = {"µs": 1e6, "ms": 1e3}[unit] / parts
-    return Row(name, unit, min(seconds) * scale, median(seconds) * scale, goal)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return 1000 * median(seconds)

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from producer.report.html.charts import rounded_up
 
 WIDTH, HEIGHT = 720, 400
-LEFT, RIGHT, TOP, BOTTOM = 70, 20, 50, 50
-COLOURS: Final = ("#2563eb", "#d97706", "#059669", "#7c3aed", "#6b7280")
+LEFT, RIGHT, TOP, BOTTOM = 70, 40, 50, 50
+COLOURS: Final = ("#2563eb", "#d97706", "#059669", "#7c3aed", "#dc2626", "#6b7280")
 STYLE: Final = (
     "text{font:13px system-ui,sans-serif;fill:#374151}.head{font-weight:600;font-size:15px}"
     ".grid{stroke:#e5e7eb}.axis{stroke:#6b7280;fill:none}.line{fill:none;stroke-width:2.5}"

@@ -1,4 +1,4 @@
-"""The yardstick of `make bench`: the Celery application that one writes first, one task per turn.
+"""The Celery application that one writes first, one task per turn, to compare Proctor with.
 
 Each task decodes its turn, calls the same engine and writes the result; nothing keeps the order of a thread,
 no memento is carried from turn to turn, a redelivered message counts twice. It does less than Proctor does.
@@ -13,7 +13,7 @@ from typing import Any, Final
 import redis
 from celery import Celery
 
-from worker.breakpoint.engine import decide_breakpoint_action, extract_breakpoint_signal_kinds
+from tests.benchmarks.bare_loops import decided
 
 SOCKET: Final = os.environ.get("NAIVE_SOCKET", "")
 """The Redis server's unix socket, set by the benchmark that starts the workers."""
@@ -27,15 +27,7 @@ results = redis.Redis(unix_socket_path=SOCKET)
 @app.task(name="naive.decide")
 def decide(index: int, turn: dict[str, Any]) -> None:
     """Decides one turn and writes the result under its position in the input."""
-    decision = decide_breakpoint_action(
-        message=turn["message"],
-        signal_kinds=extract_breakpoint_signal_kinds(turn),
-        context_window_pressure=turn.get("contextWindowPressure", False),
-        drift_risk=turn.get("driftRisk", False),
-        summary_changed=turn.get("summaryChanged", False),
-    )
-    result = {"threadId": turn["threadId"], "messageId": turn.get("messageId"), "decision": decision}
-    results.hset(RESULTS, str(index), json.dumps(result))
+    results.hset(RESULTS, str(index), json.dumps(decided(turn)))
 
 
 def submit(lines: Iterable[bytes]) -> None:

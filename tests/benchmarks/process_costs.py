@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic
-from typing import Final
+from types import MappingProxyType
+from typing import BinaryIO, Final
 
 import msgspec
 
@@ -24,6 +25,7 @@ from tests.support.tree import ROOT
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 MOST_S: Final = 600.0
+LAST_CHARS: Final = 2000
 
 
 class Costs(msgspec.Struct, frozen=True):
@@ -36,6 +38,8 @@ class Costs(msgspec.Struct, frozen=True):
     """Resident memory of the largest one."""
     wall_s: float
     """Until the command itself ended."""
+    output: str = ""
+    """What it printed."""
     errors: str = ""
     """The end of its standard error."""
 
@@ -49,23 +53,62 @@ def measure(command: Sequence[str | Path], env: Mapping[str, str], folder: Path)
     return msgspec.json.decode(done.stdout, type=Costs)
 
 
+def proctor(
+    arguments: Sequence[str | Path],
+    data: Path,
+    *,
+    tree: Path = ROOT,
+    env: Mapping[str, str] = MappingProxyType({}),
+) -> Costs:
+    """Runs `proctor ARGUMENTS` in the parent of a data folder and measures it.
+
+    Args:
+        arguments: of the command.
+        data: the data folder; one that does not exist begins with a new server.
+        tree: the folder with the code.
+        env: more variables.
+
+    Raises:
+        SystemExit: it ended with another code than those of a complete run.
+    """
+    settings = {
+        "PYTHONPATH": str(tree),
+        "PROCTOR_DATA_DIR": str(data),
+        "PROCTOR_EMBEDDED_IDLE_S": "0.5",
+        "PROCTOR_CONFIRM_CALLS": "1000000",
+        "XDG_RUNTIME_DIR": str(data.parent),
+    }
+    costs = measure([sys.executable, "-P", "-m", "producer", *arguments], {**settings, **env}, data.parent)
+    if costs.exit_code not in {0, 1}:
+        message = f"{tree}: proctor {' '.join(map(str, arguments))}: exit {costs.exit_code}"
+        raise SystemExit(f"{message}\n{costs.output[-LAST_CHARS:]}{costs.errors}")
+    return costs
+
+
 def _run(command: Sequence[str]) -> Costs:
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
     env = {**os.environ, "PYTHONPATH": os.environ["COMMAND_PYTHONPATH"]}
-    with TemporaryFile() as to_err:  # no pipe: a server that stays would keep it open
+    with (
+        TemporaryFile() as to_out,
+        TemporaryFile() as to_err,
+    ):  # no pipes: a server that stays keeps them open
         began = monotonic()
         nothing = subprocess.DEVNULL
-        done = subprocess.run(command, env=env, stdin=nothing, stdout=nothing, stderr=to_err, check=False)
+        done = subprocess.run(command, env=env, stdin=nothing, stdout=to_out, stderr=to_err, check=False)
         wall_s = monotonic() - began
-        to_err.seek(0)
-        errors = to_err.read().decode(errors="replace")[-2000:]
+        output, errors = _text(to_out), _text(to_err)[-LAST_CHARS:]
     with suppress(ChildProcessError):  # raised when nobody is left: servers end by themselves when they idle
         while True:
             os.wait()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = used.ru_utime + used.ru_stime
-    return Costs(done.returncode, round(cpu_s, 4), round(used.ru_maxrss / 1024, 1), round(wall_s, 4), errors)
+    cpu_s = round(used.ru_utime + used.ru_stime, 4)
+    return Costs(done.returncode, cpu_s, round(used.ru_maxrss / 1024, 1), round(wall_s, 4), output, errors)
+
+
+def _text(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 if __name__ == "__main__":

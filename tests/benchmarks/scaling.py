@@ -6,20 +6,19 @@ what this program writes.
 """
 
 import json
-import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from math import ceil
 from typing import Any, Final
 
 from tests.benchmarks.line_chart import Line, line_chart
+from tests.benchmarks.results import TIMES
 from tests.benchmarks.simulate_fleet import Fleet, Outcome, Work, simulate
+from tests.support.document_blocks import save, table
 from tests.support.tree import ROOT
 
 MEASURED: Final = ROOT / "tests" / "benchmarks" / "measured_costs.json"
 DOCUMENT: Final = ROOT / "docs" / "scaling.md"
-PICTURES: Final = ROOT / "docs" / "scaling"
 BUSY: Final = 0.6
 """Share of a core that a plan gives a worker process or Redis: the rest is for bursts and lost hosts."""
 PEAK: Final = 3
@@ -41,7 +40,6 @@ CURVE: Final = (1, 10, 20, 30, 40, 50, 60, 80, 100)
 CYCLES: Final = 6
 """So long is a large fleet simulated, in items a place."""
 CALLS: Final = "cases, model"
-TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
 
 @cache
@@ -89,7 +87,7 @@ def costs_table() -> str:
         f"A worker process without work takes {idle['worker']:.2%} of a core, {idle['ledger']:.3%} of the "
         f"ledger's and {idle['broker']:.3%} of the broker's."
     )
-    return f"{_table(head, rows)}\n\n{note}"
+    return f"{table(head, rows)}\n\n{note}"
 
 
 def small_table() -> str:
@@ -106,7 +104,7 @@ def small_table() -> str:
         ]
         for row, outcome in simulated_rates()
     ]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def turns_table() -> str:
@@ -136,7 +134,7 @@ def turns_table() -> str:
                 _bytes(turns * cost["disk_bytes"]),
             ]
         )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def calls_table() -> str:
@@ -170,7 +168,7 @@ def calls_table() -> str:
                 f"{servers * outcome.per_second:,.0f} /s",
             ]
         )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def calls_processes(rate: float, servers: int) -> int:
@@ -186,22 +184,11 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "turns": turns_table,
     "calls": calls_table,
 }
-"""Tables of the document by the name of their mark."""
 
 
-def with_tables(text: str) -> str:
-    """Returns the document with all tables written anew.
-
-    Raises:
-        ValueError: a mark is missing.
-    """
-    for name, make in TABLES.items():
-        mark = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(\n<!-- end of {name} -->)", re.DOTALL)
-        found = mark.search(text)
-        if found is None:
-            raise ValueError(f"{DOCUMENT} has no mark for the table {name!r}")
-        text = f"{text[: found.start()]}{found[1]}{make()}{found[2]}{text[found.end() :]}"
-    return text
+def blocks() -> dict[str, str]:
+    """The tables of the document by the name of their mark."""
+    return {name: make() for name, make in TABLES.items()}
 
 
 def scale_picture() -> str:
@@ -249,12 +236,6 @@ def small_picture() -> str:
     )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Writes a Markdown table, numbers to the right."""
-    aligned = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, aligned, *rows))
-
-
 def _micros(number: float) -> str:
     """Writes microseconds, as exactly as they are known.
 
@@ -276,16 +257,5 @@ def _bytes(number: float) -> str:
     return f"{number / 1e6:,.0f} MB" if number >= 10e6 else f"{number / 1e6:.1f} MB"
 
 
-def main() -> None:
-    """Writes the pictures and the tables."""
-    PICTURES.mkdir(exist_ok=True)
-    for name, draw in {"calls": scale_picture, "small": small_picture}.items():
-        path = PICTURES / f"{name}.svg"
-        path.write_text(draw(), encoding="utf-8")
-        sys.stdout.write(f"{path}\n")
-    DOCUMENT.write_text(with_tables(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
-    sys.stdout.write(f"{DOCUMENT}\n")
-
-
 if __name__ == "__main__":
-    main()
+    save(DOCUMENT, blocks(), {"calls": scale_picture(), "small": small_picture()})

@@ -5,20 +5,27 @@ which detach themselves are counted too. A Redis server, which writes its title 
 as a child of its guard.
 """
 
+import tempfile
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Self
 
 import psutil
 
+from tests.support.eventually import eventually
 from tests.support.processes import mark_this_session, marked_processes
+from tests.support.tree import ROOT
 
 SAMPLE_S: Final = 0.05
 """Between two looks at known processes; what a process does after the last look is not seen."""
 DISCOVERY_SAMPLES: Final = 5
 """Looks between two searches for new processes."""
+ROLES: Final = ("producer", "worker", "redis")
+PROCESSES: Final = 2
+SERVERS: Final = ("valkey-server", "redis-server")
 
 
 @dataclass
@@ -39,6 +46,35 @@ class RoleUsage:
     peak_rss: int = 0
     """Of the largest one."""
     processes: int = 0
+
+
+def role_of(command: Sequence[str]) -> str | None:
+    """The role of a process, by its command line.
+
+    >>> role_of(["python", "-P", "-m", "worker", "--supervise"]), role_of(["/bin/valkey-server *:0"])
+    ('worker', 'redis')
+    """
+    if command and Path(command[0].split(" ")[0]).name in SERVERS:
+        return "redis"
+    words = set(command)
+    if {"worker", "celery"} & words:
+        return "worker"
+    return "producer" if "producer" in words else None
+
+
+@contextmanager
+def proctor_data() -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder for one run and the environment that keeps everything in it; ends when all servers have."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        folder = Path(name)
+        settings = {"PROCTOR_DATA_DIR": str(folder / "data"), "PROCTOR_EMBEDDED_IDLE_S": "1"}
+        settings |= {"PROCTOR_PROCESSES": str(PROCESSES), "XDG_RUNTIME_DIR": name, "PYTHONPATH": str(ROOT)}
+        yield folder, settings
+
+        def all_gone() -> None:
+            assert not marked_processes()
+
+        eventually(all_gone, within_s=30)
 
 
 def _family() -> set[psutil.Process]:

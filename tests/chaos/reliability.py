@@ -9,7 +9,6 @@ them, and their faults to the table of the code.
 import json
 import os
 import platform
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,11 +17,11 @@ from typing import Any, Final
 
 from shared.settings import LEASE_S
 from tests.chaos.faults import FAULTS
+from tests.support.document_blocks import with_blocks
 from tests.support.tree import ROOT
 
 MEASURED: Final = ROOT / "tests" / "chaos" / "measured_matrix.json"
 DOCUMENT: Final = ROOT / "docs" / "reliability.md"
-BLOCK: Final = re.compile(r"(<!-- matrix: .*? -->\n).*?(\n<!-- end of matrix -->)", re.DOTALL)
 HEAD: Final = (
     "| fault | runs | items | lost | twice | asked again of in flight | standstill, s | recovery, s |",
     "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -71,7 +70,7 @@ def collected(folder: Path) -> dict[str, Any]:
 
 def written(text: str, measured: Mapping[str, Any]) -> str:
     """Puts the table into the document's text."""
-    return BLOCK.sub(lambda found: f"{found[1]}{table(measured)}{found[2]}", text)
+    return with_blocks(text, {"matrix": table(measured)})
 
 
 def main(folder: str) -> None:

@@ -1,4 +1,4 @@
-"""Keeps the benchmarks alive: they run in small, count every item, and print their tables."""
+"""Keeps the benchmarks alive: they run in small, count every item, and write their figures."""
 
 import compileall
 import os
@@ -10,48 +10,43 @@ import pytest
 
 from tests.benchmarks.bench_guard import FOLDERS, Tree, compare, row
 from tests.benchmarks.process_costs import measure
+from tests.benchmarks.results import read
 from tests.support.processes import Processes
 from tests.support.tree import ROOT
 
 pytestmark = pytest.mark.slow
 
 
-def test_bench_prints_both_sides_and_their_ratio(processes: Processes) -> None:
-    """Two sizes and the naive application give three rows, the cost of one more turn, and the ratio."""
-    command = [sys.executable, "-m", "tests.benchmarks.bench_turns", "300", "600", "--naive", "50"]
-    done = processes.run(*command, within_s=110, env={**os.environ, "PYTHONPATH": str(ROOT)})
+@pytest.mark.parametrize("workload", ["start-up", "turns", "cases", "queries", "kill", "scrape"])
+def test_a_small_bench_writes_compared_figures(processes: Processes, tmp_path: Path, workload: str) -> None:
+    """Each workload runs in small, loses no item, and writes JSON with figures beside references."""
+    command = [sys.executable, "-m", "tests.benchmarks.bench", workload, "--scale", "0.003"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = processes.run(*command, "-o", str(tmp_path / "bench.json"), within_s=110, env=env)
     assert done.popen.returncode == 0, done.output_text()
-    rows = [line.split(" |")[0] for line in done.output.splitlines()]
-    assert any(row.startswith("proctor 300 ") for row in rows)
-    assert any(row.startswith("proctor 600 ") for row in rows)
-    assert any(row.startswith("naive Celery 50 ") for row in rows)
-    assert "of CPU a turn" in done.output
-    assert "times the naive application" in done.output
+    report = read(tmp_path / "bench.json")
+    compared = [figure for figure in report.of(workload) if figure.reference]
+    assert compared
+    assert all(figure.shown() in done.output and figure.compared() in done.output for figure in compared)
+    assert not report.missing
+    assert report.scale == 0.003
 
 
-def test_the_queries_bench_prints_each_row_beside_its_ideal(processes: Processes) -> None:
-    """A row by calls in flight, one by processes, and one with refusals that loses none."""
-    options = ["--seconds", "0.6", "--in-flight", "10", "--processes", "1", "--refused", "4"]
-    command = [sys.executable, "-m", "tests.benchmarks.bench_queries", *options]
-    done = processes.run(*command, within_s=110, env={**os.environ, "PYTHONPATH": str(ROOT)})
+def test_peers_that_are_missing_are_named_beside_the_others(processes: Processes, tmp_path: Path) -> None:
+    """Without npm and a registry, Proctor and the bare loops are measured, and the JSON names the rest."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": "", "PIP_NO_INDEX": "1"}
+    command = [sys.executable, "-m", "tests.benchmarks.bench_peers", "--scale", "0.003", "--rounds", "1"]
+    command += ["--folder", str(tmp_path / "peers"), "-o", str(tmp_path / "peers.json")]
+    done = processes.run(*command, within_s=110, env=env)
     assert done.popen.returncode == 0, done.output_text()
-    rows = [line.split("  ")[0] for line in done.output.splitlines()]
-    assert rows[1:4] == ["1 process, 10 in flight", "1 processes, 50 in flight each", "10 % refused with 429"]
-    assert "reference: " in done.output
-
-
-def test_the_cases_bench_loses_no_case(processes: Processes) -> None:
-    """Three runs whose cases are all counted, and the bare loop beside them."""
-    command = [sys.executable, "-m", "tests.benchmarks.bench_cases"]
-    command += ["--recorded", "40", "--checked", "50", "--calls", "30", "--limited", "10"]
-    done = processes.run(*command, within_s=110, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert done.popen.returncode == 0, done.output_text()
-    rows = done.output.splitlines()[1:]
-    assert "passed 36, failed 4, error 0, skipped 0" in rows[0]
-    assert "passed 45, failed 5, error 0, skipped 0" in rows[1]
-    assert "passed 30, failed 0, error 0, skipped 0" in rows[2]
-    assert "passed 10, failed 0, error 0, skipped 0; ideal 0.3 s" in rows[3]
-    assert rows[4].startswith("reference: a bare loop over litellm")
+    report = read(tmp_path / "peers.json")
+    assert [missing.name for missing in report.missing] == ["promptfoo", "Inspect", "lm-eval"]
+    assert "promptfoo: needs node and npm on PATH" in done.output
+    assert {figure.series for figure in report.figures} == {
+        "Proctor",
+        "bare aiohttp loop",
+        "bare litellm loop",
+    }
 
 
 BURN = "sum(range(20_000_000))"

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 import pytest
 
-from tests.benchmarks.scaling import DOCUMENT, measured, simulated_rates, with_tables
+from tests.benchmarks.scaling import DOCUMENT, blocks, measured, simulated_rates
 from tests.benchmarks.simulate_fleet import Fleet, Outcome, Work, simulate
+from tests.support.document_blocks import with_blocks
 
 TOLERANCE: Final = 0.15
 """How far a simulated rate may be from the measured one."""
@@ -27,7 +28,7 @@ def test_the_simulation_reproduces_measured_rates(row: Mapping[str, Any], outcom
 def test_the_documents_tables_are_those_of_the_program() -> None:
     """Each table of docs/scaling.md is what `make scaling` writes."""
     text = DOCUMENT.read_text(encoding="utf-8")
-    assert with_tables(text) == text
+    assert with_blocks(text, blocks()) == text
 
 
 def test_what_was_measured_says_how() -> None:
