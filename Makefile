@@ -18,7 +18,7 @@ ACTIONLINT   := tests/deploy/actionlint
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run worker up flower doctor bench bench-peers bench-guard performance gallery scaling test test-unit test-integration test-e2e test-chaos reliability soak cover fuzz \
+.PHONY: help install demo run worker up flower doctor bench bench-growth bench-peers bench-guard performance gallery scaling test test-unit test-integration test-e2e test-chaos reliability soak cover fuzz \
         check check-deploy structure format lint types contracts docs-check lock dist \
         install-systemd uninstall-systemd clean distclean
 
@@ -102,13 +102,16 @@ fuzz: $(STAMP) ## look for bytes that break a loader or parser: make fuzz SECOND
 bench: $(STAMP) ## speed of all parts beside references, into build/bench.json; ARGS='turns cases --scale 0.1': some, smaller
 	@$(BIN)/python -m tests.benchmarks.bench $(ARGS)
 
+bench-growth: $(STAMP) ## time, memory and Redis of runs of up to a million items, into build/growth.json
+	@$(BIN)/python -m tests.benchmarks.bench growth -o build/growth.json $(ARGS)
+
 bench-peers: $(STAMP) ## promptfoo, Inspect and lm-eval, which it installs, beside Proctor, into build/peers.json
 	@$(BIN)/python -m tests.benchmarks.bench_peers $(ARGS)
 
 bench-guard: $(STAMP) ## CPU time and memory of seven workloads beside a baseline commit; ARGS=--short: two minutes
 	@$(BIN)/python -m tests.benchmarks.bench_guard $(ARGS)
 
-performance: $(STAMP) ## write the tables and pictures of docs/performance.md from build/bench.json and build/peers.json
+performance: $(STAMP) ## write the tables and pictures of docs/performance.md from what make bench and its like wrote into build
 	@$(BIN)/python -m tests.benchmarks.performance
 
 scaling: $(STAMP) ## write the tables and pictures of docs/scaling.md from what bench_costs measured

@@ -2,6 +2,7 @@
 
 python -m tests.benchmarks.bench                        # all of them, at most ten minutes
 python -m tests.benchmarks.bench turns --scale 0.1      # one of them, with a tenth of the turns
+python -m tests.benchmarks.bench growth                 # large runs, twenty minutes, only when named
 """
 
 import argparse
@@ -11,6 +12,7 @@ from typing import Final
 
 from tests.benchmarks import (
     bench_cases,
+    bench_growth,
     bench_kill,
     bench_pages,
     bench_queries,
@@ -32,19 +34,22 @@ BENCHES: Final[Mapping[str, Bench]] = {
     "scrape": bench_scrape.measured,
     "pages": bench_pages.measured,
 }
+LONG: Final[Mapping[str, Bench]] = {"growth": bench_growth.measured}
+"""Measured only when they are named."""
 OUTPUT: Final = ROOT / "build" / "bench.json"
 
 
 def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__.splitlines()[0])
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(BENCHES)}")
+    known = {**BENCHES, **LONG}
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(known)}")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full sizes, 1 by default")
     parser.add_argument("-o", "--output", type=Path, default=OUTPUT, help="the JSON file")
     asked = parser.parse_args()
-    if unknown := set(asked.workloads) - set(BENCHES):
-        parser.error(f"{', '.join(sorted(unknown))}: not one of {', '.join(BENCHES)}")
-    chosen = {name: bench for name, bench in BENCHES.items() if name in (asked.workloads or BENCHES)}
+    if unknown := set(asked.workloads) - set(known):
+        parser.error(f"{', '.join(sorted(unknown))}: not one of {', '.join(known)}")
+    chosen = {name: bench for name, bench in known.items() if name in (asked.workloads or BENCHES)}
     write(collect(chosen, asked.scale, made_by("bench")), asked.output)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.benchmarks.bench import BENCHES
+from tests.benchmarks.bench import BENCHES, LONG
 from tests.benchmarks.line_chart import Line, line_chart
 from tests.benchmarks.results import Figure, Report, read
 from tests.support.document_blocks import save, table
@@ -17,7 +17,11 @@ from tests.support.tree import ROOT
 
 DOCUMENT: Final = ROOT / "docs" / "performance.md"
 FOLDER: Final = DOCUMENT.with_suffix("")
-WORKLOADS: Final[Mapping[str, Sequence[str]]] = {"bench": tuple(BENCHES), "peers": ("peers",)}
+WORKLOADS: Final[Mapping[str, Sequence[str]]] = {
+    "bench": tuple(BENCHES),
+    "growth": tuple(LONG),
+    "peers": ("peers",),
+}
 """Workloads that the document shows, by the name of the file with their measurements."""
 HEAD: Final = ("what", "measure", "limited by", "figure", "compared")
 
@@ -36,13 +40,15 @@ class Plot(NamedTuple):
 PLOTS: Final = (
     Plot("turns", "rate", "Recorded turns, file to file", "turns in the file", "turns a second"),
     Plot("queries", "rate", "Queries of 200 ms", "in flight", "queries a second"),
+    Plot("growth", "time", "Runs of each kind, from file to file", "items", "seconds"),
     Plot("peers", "time", "Cases for a model of 50 ms, 100 in flight", "cases", "seconds"),
 )
 
 
 def reports() -> dict[str, Report]:
-    """The measurements that the document shows, by the name of their file."""
-    return {name: read(FOLDER / f"{name}.json") for name in WORKLOADS}
+    """The measurements that there are, by the name of their file."""
+    paths = {name: FOLDER / f"{name}.json" for name in WORKLOADS}
+    return {name: read(path) for name, path in paths.items() if path.exists()}
 
 
 def blocks(measured: Mapping[str, Report]) -> dict[str, str]:
