@@ -18,7 +18,7 @@ ACTIONLINT   := tests/deploy/actionlint
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run worker up flower doctor bench bench-growth bench-peers bench-guard performance gallery scaling test test-unit test-integration test-e2e test-chaos reliability soak cover fuzz \
+.PHONY: help install demo run worker up flower doctor bench bench-growth bench-peers bench-guard performance gallery golden scaling test test-unit test-integration test-e2e test-chaos reliability soak cover fuzz \
         check check-deploy structure format lint types contracts docs-check lock dist \
         install-systemd uninstall-systemd clean distclean
 
@@ -72,6 +72,10 @@ test-chaos: $(STAMP) ## every fault test and every long one, with the leases tha
 	@$(BIN)/pytest tests/chaos/test_matrix.py -rP $(PARALLEL) $(ARGS)
 	@$(BIN)/pytest -m "chaos or slow" --ignore tests/deploy --deselect tests/chaos/test_matrix.py --timeout 3600 -n 3 $(ARGS)
 	@$(BIN)/pytest tests/property --hypothesis-profile long --timeout 3600 $(PARALLEL) $(ARGS)
+
+golden: $(STAMP) ## write what runs print and draw into tests/golden/kept; `git diff` shows what changed
+	@rm -rf tests/golden/kept
+	@GOLDEN_WRITE=1 $(BIN)/pytest -q tests/golden --fork-commands $(ARGS)
 
 structure: $(STAMP) ## draw the modules and their imports into build/structure.svg
 	@$(BIN)/python -m tests.support.structure

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parent.parent
 SCRUBBED: Final = ("PROCTOR_", "EVAL_", "CELERY_", "FLOWER_", "OTEL_", "COLUMNS", "LINES")
 """Prefixes of environment variables that could change what the programs under test do."""
-WAITING: Final = {("tests", folder) for folder in ("chaos", "e2e", "integration")}
+WAITING: Final = {("tests", folder) for folder in ("chaos", "e2e", "golden", "integration")}
 """Folders whose tests wait for programs most of their time."""
 collect_ignore: Final = ["support/fourth_kind.py"]
 """Registers a kind of work when it is imported, as looking for doctests does."""

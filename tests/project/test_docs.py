@@ -21,7 +21,7 @@ from tests.chaos import reliability
 from tests.chaos.faults import FAULTS
 from tests.support.tree import ROOT, project_files, shown
 
-DOCUMENTS: Final = [path for path in project_files() if path.suffix == ".md"]
+DOCUMENTS: Final = [path for path in project_files() if path.suffix == ".md" and "golden" not in path.parts]
 LINK: Final = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND: Final = re.compile(r"(?:^|`|\$ )(proctor|make) ([a-z][a-z0-9-]*)", re.MULTILINE)
