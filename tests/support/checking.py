@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from worker.validation.case_verdict import CheckResult
 from worker.validation.checks import Subject, parse_checks
-from worker.validation.scoring import CheckResult, run_deterministic
+from worker.validation.scoring import run_deterministic
 
 
 def outcome(check: Any, output: str = "", **subject: Any) -> CheckResult:

@@ -10,9 +10,8 @@ from shared.contracts.case_run import CasePayload
 from shared.contracts.unjudged_case import NO_VERDICT, REASONING_CHARS, identity_of
 from shared.names import Outcome
 from worker.upstream.chat import ModelReply
-from worker.validation.case_verdict import ValidationResult
+from worker.validation.case_verdict import CheckResult, ValidationResult
 from worker.validation.checks.kind import Answer
-from worker.validation.scoring import CheckResult
 
 _encode = msgspec.json.Encoder().encode
 

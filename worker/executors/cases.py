@@ -68,14 +68,14 @@ from worker.upstream.model_caller import (
     EmbeddingOutcome,
 )
 from worker.upstream.retry import ModelRetryPolicy
-from worker.validation.case_verdict import ValidationResult
+from worker.validation.case_verdict import CheckResult, ValidationResult
 from worker.validation.check_verdict import with_checks
 from worker.validation.checks.kind import NOTHING_RECORDED, Score, Subject
 from worker.validation.paid_checks import FAILED_BEFORE, Rules, skip_open
 from worker.validation.panel import tally_of
 from worker.validation.pipeline import before_judge, with_votes
 from worker.validation.schema import SchemaError
-from worker.validation.scoring import CheckResult, Evaluation, Question, needs_sandbox, python_names
+from worker.validation.scoring import Evaluation, Question, needs_sandbox, python_names
 
 VALIDATION_THREADS: Final = 2
 """Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""

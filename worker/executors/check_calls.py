@@ -28,12 +28,13 @@ from worker.upstream.budget import OverBudget
 from worker.upstream.chat import ModelReply, ModelRequest, estimate_tokens
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, estimate_embedding
 from worker.upstream.model_caller import CallDeferred, CallFailed, Embedded, EmbeddingOutcome
+from worker.validation.case_verdict import CheckResult
 from worker.validation.checks.kind import Score, unavailable
 from worker.validation.checks.rubric import judges_of, panel_score, recorded_votes, rubric_prompt
 from worker.validation.checks.similar import score_without_asking, similarity_score, texts_of
 from worker.validation.display import cut
 from worker.validation.paid_checks import Rules, close, next_check, skip_open
-from worker.validation.scoring import CheckResult, Question, result_of
+from worker.validation.scoring import Question, result_of
 
 Embed: TypeAlias = Callable[[EmbeddingRequest, History], Awaitable[EmbeddingOutcome]]
 """Embeds texts on behalf of the run."""

@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus, Stage
 from worker.validation.display import escape_surrogates
-
-if TYPE_CHECKING:
-    from worker.validation.scoring import CheckResult
 
 FREEFORM: Final = "freeform"
 """Not decided: the case only shows outputs."""
 CHECKS: Final = "checks"
 """Decided by the checks of the case."""
+MAX_REASON_CHARS: Final = 4_000
+"""Characters of a check's reason that are kept."""
 NO_CHECK: Final = "no_check"
 """Not decided: the case only has a reference to be measured against."""
 
@@ -80,6 +79,45 @@ class StageResult(NamedTuple):
             "outcome": str(self.outcome),
             "reason": self.reason,
             "detail": dict(self.detail),
+        }
+
+
+class CheckResult(NamedTuple):
+    """The result of one check."""
+
+    name: str
+    """What people call it."""
+    check: str
+    """Its kind."""
+    score: float | None
+    """The score, from 0 to 1; None: not asked, or nothing to look at."""
+    passed: bool | None
+    """Whether it passed; None without a score."""
+    reason: str
+    """What was expected, and what was found."""
+    cost_usd: float | None = None
+    """What asking cost; None: nothing was asked, or the price is not known."""
+    detail: Mapping[str, Any] = {}
+    """For programs."""
+    weight: float = 1.0
+    """How much the score counts."""
+    at_least: float | None = None
+    """The score from which it passes; None: what the kind of check says."""
+    is_open: bool = False
+    """Whether it is a paid check that was not asked yet."""
+
+    def as_document(self) -> dict[str, Any]:
+        """As it is stored."""
+        return {
+            "name": self.name,
+            "check": self.check,
+            "score": self.score,
+            "passed": self.passed,
+            "reason": escape_surrogates(self.reason, MAX_REASON_CHARS),
+            "cost_usd": self.cost_usd,
+            "detail": dict(self.detail),
+            "at_least": self.at_least,
+            **({"is_open": True} if self.is_open else {}),
         }
 
 
@@ -159,7 +197,7 @@ class ValidationResult:
     """Whether the case has no criteria at all."""
     awaits_judge: bool = False
     """Whether a judge was not asked yet and could still let it pass."""
-    checks: tuple["CheckResult", ...] = ()
+    checks: tuple[CheckResult, ...] = ()
     """The checks of the case, in order; paid ones may not be asked yet."""
     score: float | None = None
     """The weighted mean of the scores of its checks; None without any."""

@@ -6,8 +6,8 @@ from typing import Final
 
 from shared.contracts.case_vocabulary import CaseStatus
 from shared.contracts.checks import finding
-from worker.validation.case_verdict import CHECKS, ValidationResult
-from worker.validation.scoring import CheckResult, is_broken, verdict
+from worker.validation.case_verdict import CHECKS, CheckResult, ValidationResult
+from worker.validation.scoring import is_broken, verdict
 
 MAX_SHOWN_CHECKS: Final = 5
 """Failed checks that a message names."""

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 from shared.contracts.checks import Check
 from shared.thresholds import reaches
-from worker.validation.scoring import CheckResult, is_broken, verdict
+from worker.validation.case_verdict import CheckResult
+from worker.validation.scoring import is_broken, verdict
 
 FAILED_BEFORE: Final = "not asked: the case has failed already"
 """The reason of paid checks of a case that a stage has failed."""

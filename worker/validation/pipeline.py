@@ -28,6 +28,7 @@ from shared.contracts.checks import Check
 from worker.validation.case_verdict import (
     FREEFORM,
     NO_CHECK,
+    CheckResult,
     Finding,
     Judge,
     Sandbox,
@@ -48,7 +49,7 @@ from worker.validation.extraction import ExtractionError, extract
 from worker.validation.panel import with_reply, with_votes, without_reply
 from worker.validation.rouge import rouge_l
 from worker.validation.schema import SchemaValidator
-from worker.validation.scoring import CheckResult, run_deterministic
+from worker.validation.scoring import run_deterministic
 
 __all__ = ["STAGES", "before_judge", "validate", "with_checks", "with_reply", "with_votes", "without_reply"]
 

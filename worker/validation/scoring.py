@@ -7,20 +7,19 @@ verdict(rows, at_least)                whether the case passes, and its score
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from shared.contracts.checks import Check
 from shared.thresholds import reaches
+from worker.validation.case_verdict import CheckResult
 from worker.validation.checks.kind import PASSED, Score, Subject, no, passes, skipped, undecided
 from worker.validation.checks.rubric import AT_LEAST
 from worker.validation.checks.table import CHECK_KINDS
 from worker.validation.display import escape_surrogates, show
 from worker.validation.json_path import JsonPathError, select
 
-MAX_REASON_CHARS: Final = 4_000
-"""Characters of a reason that are kept."""
 MAX_NODES: Final = 1_000
 """Nodes of a `json_path` that a check looks at."""
 MAX_CALLED_NODES: Final = 20
@@ -29,45 +28,6 @@ MAX_PAID_NODES: Final = 5
 """The same of a check that calls a model."""
 RUBRIC: Final = "rubric"
 NOT_ASKED: Final = "not asked yet"
-
-
-class CheckResult(NamedTuple):
-    """The result of one check."""
-
-    name: str
-    """What people call it."""
-    check: str
-    """Its kind."""
-    score: float | None
-    """The score, from 0 to 1; None: not asked, or nothing to look at."""
-    passed: bool | None
-    """Whether it passed; None without a score."""
-    reason: str
-    """What was expected, and what was found."""
-    cost_usd: float | None = None
-    """What asking cost; None: nothing was asked, or the price is not known."""
-    detail: Mapping[str, Any] = {}
-    """For programs."""
-    weight: float = 1.0
-    """How much the score counts."""
-    at_least: float | None = None
-    """The score from which it passes; None: what the kind of check says."""
-    is_open: bool = False
-    """Whether it is a paid check that was not asked yet."""
-
-    def as_document(self) -> dict[str, Any]:
-        """As it is stored."""
-        return {
-            "name": self.name,
-            "check": self.check,
-            "score": self.score,
-            "passed": self.passed,
-            "reason": escape_surrogates(self.reason, MAX_REASON_CHARS),
-            "cost_usd": self.cost_usd,
-            "detail": dict(self.detail),
-            "at_least": self.at_least,
-            **({"is_open": True} if self.is_open else {}),
-        }
 
 
 def run_deterministic(checks: Sequence[Check], subject: Subject) -> list[CheckResult]:

@@ -28,9 +28,10 @@ from worker.upstream.model_caller import (
     Embedded,
     EmbeddingOutcome,
 )
+from worker.validation.case_verdict import CheckResult
 from worker.validation.checks import Score, Subject, parse_checks
 from worker.validation.paid_checks import Rules
-from worker.validation.scoring import CheckResult, Evaluation, Question, run_deterministic
+from worker.validation.scoring import Evaluation, Question, run_deterministic
 
 RUN = CaseRun(
     "bench",

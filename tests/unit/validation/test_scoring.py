@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from shared.contracts.checks import Check
 from tests.support.sandbox_box import Box, CheckBox, StoppedError
+from worker.validation.case_verdict import CheckResult
 from worker.validation.checks import Subject, parse_checks
 from worker.validation.scoring import (
-    CheckResult,
     Evaluation,
     mean_score,
     needs_sandbox,

@@ -7,11 +7,12 @@ import pytest
 from shared.contracts.checks import Check
 from tests.support.checking import call, outcome
 from tests.support.sandbox_box import CheckBox, StoppedError
+from worker.validation.case_verdict import CheckResult
 from worker.validation.check_verdict import with_checks
 from worker.validation.checks import Answer, Subject, parse_checks
 from worker.validation.checks.kind import Score, no, unavailable
 from worker.validation.pipeline import validate
-from worker.validation.scoring import CheckResult, Evaluation, question_of, verdict
+from worker.validation.scoring import Evaluation, question_of, verdict
 
 BROKEN: Final = {"python": "f"}
 PASSES: Final = {"contains": "a"}
