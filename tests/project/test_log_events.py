@@ -24,7 +24,7 @@ def calls() -> Iterator[tuple[str, str]]:
             texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
             if holder == "logger" and name in LEVELS and texts:
                 yield str(texts[0]), LEVELS[name]
-            elif texts and ((holder == "logger" and name == "log") or holder == "self._pauses"):
+            elif texts and ((holder == "logger" and name == "log") or holder.endswith(".pauses")):
                 yield str(texts[0]), ""
 
 
