@@ -12,10 +12,11 @@ POLL_S: Final = 0.2
 
 
 class InFlightLimit:
-    """Admits chunks until half as many items again as may run are claimed.
+    """Admits chunks until half as many items again as may run are claimed and not yet done.
 
-    A chunk is admitted whole, for all of its items. What is claimed beyond the limit waits on `semaphore`, so
-    that nothing stands idle between the end of one chunk and the claim of the next.
+    A chunk is admitted whole, for all of its items, whose places become free one by one: a chunk whose last
+    item is slow holds one place. What is claimed beyond the limit waits on `semaphore`, so that nothing
+    stands idle between the end of one chunk and the claim of the next.
 
     Args:
         size: items that may run at a time.
@@ -30,18 +31,45 @@ class InFlightLimit:
         self._acquired = 0
         self._released = threading.Condition()
 
-    def acquire(self, items: int, is_cancelled: Callable[[], bool]) -> bool:
-        """Blocks until a chunk of so many items is admitted; returns False if cancelled."""
+    def admit(self, items: int, is_cancelled: Callable[[], bool]) -> "Admission | None":
+        """Blocks until a chunk of so many items is admitted; returns None if cancelled."""
         with self._released:
             while self._acquired >= self._admitted_below:
                 if is_cancelled():
-                    return False
+                    return None
                 self._released.wait(POLL_S)
             self._acquired += items
-        return True
+            self._wake_next()
+        return Admission(self, items)
 
     def release(self, items: int) -> None:
-        """Returns what `acquire` took, once the items are committed."""
+        """Returns the places of items that are done."""
         with self._released:
             self._acquired -= items
-            self._released.notify_all()
+            self._wake_next()
+
+    def _wake_next(self) -> None:
+        if self._acquired < self._admitted_below:
+            self._released.notify()
+
+
+class Admission:
+    """The places of one chunk.
+
+    Args:
+        limit: where they belong.
+        items: how many there are.
+    """
+
+    def __init__(self, limit: InFlightLimit, items: int) -> None:
+        self._limit, self._left = limit, items
+
+    def release(self, items: int) -> None:
+        """Returns the places of items that are done; at most those that are left."""
+        done = min(items, self._left)
+        self._left -= done
+        self._limit.release(done)
+
+    def close(self) -> None:
+        """Returns all that are left."""
+        self.release(self._left)

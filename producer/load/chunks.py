@@ -22,8 +22,12 @@ MOST_CHUNKS: Final = 200
 """Chunks that a run of cases or queries is cut into, as long as they stay below `CHUNK_ITEMS_MOST`."""
 CHUNK_ITEMS_MOST: Final = 100
 """Cases or queries of one chunk."""
-SPARE_SHARE: Final = 2
-"""One chunk in so many more is open than there are places for."""
+SENT_CHUNKS: Final = 50
+"""Chunks that a run whose items wait for an upstream is cut into, as long as the bounds below allow it."""
+SENT_ITEMS_MOST: Final = 50
+"""Items of one such chunk."""
+CHUNKS_IN_FLIGHT: Final = 5
+"""Such chunks that share the concurrency of their run: more when some items take longer than others."""
 FIRST_CHARS: Final = 80
 """Longest name of a thread, case or query shown in a task's arguments."""
 
@@ -85,16 +89,18 @@ def shape_of(items: int, concurrency: int) -> tuple[int, int]:
 
     The largest chunk size is chosen that uses most of the slots with whole chunks. Half as many more chunks
     may be open; their items wait at the gate for a slot, which would otherwise be empty between two chunks.
+    Of chunks with several items twice as many are open, because one stays so until its slowest item is done.
 
-    >>> [shape_of(1_500, together) for together in (1, 10, 97, 100)]
-    [(7, 1), (5, 3), (6, 24), (5, 30)]
+    >>> [shape_of(1_500, together) for together in (1, 7, 10, 97, 100, 500)]
+    [(30, 1), (1, 10), (2, 10), (16, 12), (20, 10), (25, 40)]
     """
-    most = chunk_size(items)
-    if concurrency < most:
+    most = min(max(items // SENT_CHUNKS, 1), SENT_ITEMS_MOST)
+    if concurrency == 1:
         return most, 1
+    most = min(most, max(concurrency // CHUNKS_IN_FLIGHT, 1))
     size = max(range(most, most // 2, -1), key=lambda size: (concurrency // size * size, size))
     filled = concurrency // size
-    return size, filled + filled // SPARE_SHARE
+    return size, filled + (filled if size > 1 else filled // 2)
 
 
 def item_chunks(items: Iterable[tuple[str, bytes]], size: int) -> Iterator[Chunk]:

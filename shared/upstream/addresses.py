@@ -1,11 +1,14 @@
 """Validates addresses of models and APIs before they are stored with a run, and joins paths; pure."""
 
+from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from shared.scrubbing import SECRET_PARAMETER
 
 NO_ADDRESS: Final = "it is no web address"
+ADDRESSES: Final = 256
+"""Joined addresses that a process keeps in memory: a run calls a few of them thousands of times."""
 
 
 def address_problem(url: str) -> str:
@@ -32,6 +35,7 @@ def address_problem(url: str) -> str:
     return f"the value of {secret} in it would be stored with the run" if secret else ""
 
 
+@lru_cache(ADDRESSES)
 def with_path(base: str, path: str) -> str:
     """Puts a path to the end of an address's path, before its query.
 

@@ -8,6 +8,7 @@ longer has perhaps begun to work, and what it costs is not to be paid twice.
 
 import socket
 from contextvars import ContextVar
+from functools import lru_cache
 from ipaddress import ip_address
 from time import monotonic
 from typing import Any, Final
@@ -19,6 +20,8 @@ from yarl import URL
 from shared.upstream.egress import EgressError, EgressPolicy, address_of
 from shared.upstream.proxies import Proxy
 
+HOSTS: Final = 1_024
+"""Hosts of which a session remembers that they may be called."""
 SOON_S: Final = 1.0
 """Seconds from sending to the end of a reused connection within which the request is sent again."""
 _NOT_SENT: Final = (
@@ -118,10 +121,11 @@ def open_session(policy: EgressPolicy, names: AbstractResolver | None = None) ->
         policy: which places may be called.
         names: looks up hosts; None: as the system does.
     """
+    check_host = lru_cache(HOSTS)(policy.check_host)  # a refusal is an exception, which is not remembered
 
     async def check(request: aiohttp.ClientRequest, handler: Any) -> aiohttp.ClientResponse:
         """Looks at the host of each request, redirected ones included."""
-        policy.check_host(request.url.host or "")
+        check_host(request.url.host or "")
         if proxy := policy.proxy_of(request.url):
             _use_proxy(proxy, request)
         response: aiohttp.ClientResponse = await handler(request)

@@ -86,10 +86,10 @@ def key_in(variable: str, environment: Mapping[str, str], *, is_usual: bool = Tr
     >>> key_in("GEMINI_API_KEY", {"GOOGLE_API_KEY": "k1 "}), key_in("HOME", {"HOME": "/me"})
     ('k1', '')
     """
-    if unsendable(variable, environment):
+    if not variable or unsendable(variable, environment):
         return ""
     names = (variable, *(OTHER_NAMES.get(variable, ()) if is_usual else ()))
-    found = (environment.get(name, "").strip() for name in names if name)
+    found = (environment.get(name, "").strip() for name in names)
     return next(filter(None, found), "")
 
 

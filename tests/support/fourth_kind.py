@@ -4,6 +4,7 @@
 terminal view, gates, comparison and retry are those of any kind whose results are single items.
 """
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -62,8 +63,10 @@ def load_words(source: "Source", options: "SubmitOptions") -> "RunInput":
 class WordsEngine:
     """Evaluates words."""
 
-    max_in_flight = 10
     packing = PLAIN
+
+    def __init__(self) -> None:
+        self.slots = asyncio.Semaphore(10)
 
     async def process(self, item: "Item") -> str:
         """Returns the word; a number is answered by nobody."""

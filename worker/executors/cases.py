@@ -156,7 +156,7 @@ class CasesEngine:
         shared_vars: Mapping[str, Any],
         packing: Packing,
     ) -> None:
-        self.max_in_flight = run.together
+        self.slots = asyncio.Semaphore(max(run.concurrency, run.together))
         self.packing = packing
         self._name, self._run, self._process = name, run, process
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier

@@ -17,6 +17,7 @@ once:
 
 import asyncio
 import logging
+from asyncio import Semaphore
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.upstream.costs import MOST_USD
 from worker.executors.chunk import PREFIX, Summary, claim_chunk, count_outcomes, log_end
-from worker.in_flight_limit import InFlightLimit
+from worker.in_flight_limit import Admission, InFlightLimit
 from worker.lease_table import LOST, Lease
 from worker.logs import structlog
 from worker.loop import Loop
@@ -162,17 +163,17 @@ class ItemPool(Generic[T]):
         in_flight: limits the items in flight in the process.
         items: what to run, in order; `add` brings more.
         work: gets the answer of one item, on the loop.
-        max_in_flight: how many of them may be in flight at a time.
+        slots: bounds how many of them, and of whatever else shares it, may be in flight at a time.
     """
 
     def __init__(
-        self, loop: Loop, in_flight: InFlightLimit, items: Sequence[T], work: WorkOn[T], *, max_in_flight: int
+        self, loop: Loop, in_flight: InFlightLimit, items: Sequence[T], work: WorkOn[T], *, slots: Semaphore
     ) -> None:
         self._loop = loop
         self._in_flight = in_flight
         self._items = dict.fromkeys(items)
         self._work = work
-        self._slots = asyncio.Semaphore(max(1, max_in_flight))
+        self._slots = slots
         self._open = len(items)
         self._ended = list[Finished[T]]()
         self._is_collecting = False
@@ -271,8 +272,8 @@ class EndRun(NamedTuple):
 class Engine(Protocol):
     """Evaluates the items of one run."""
 
-    max_in_flight: int
-    """Items of one chunk that may be in flight at a time."""
+    slots: Semaphore
+    """Bounds the items of the run that this process has in flight at a time."""
     packing: Packing
     """How the texts of the run are stored."""
 
@@ -312,16 +313,16 @@ class ItemsExecutor:
     def execute(self, lease: Lease) -> Summary:
         """Executes what is due of the chunk; the last commit gives the chunk back."""
         process = self._process
-        if not process.in_flight.acquire(lease.items, lambda: process.leases.is_draining):
+        if (admission := process.in_flight.admit(lease.items, lambda: process.leases.is_draining)) is None:
             # The process ends: the wake-up is returned at once, rather than republished when it is overdue.
             process.publish([lease.wake] if lease.wake else [])
             return {"chunk": lease.chunk, "decided": 0, "status": "left to another worker"}
         try:
-            return self._claim(lease)
+            return self._claim(lease, admission)
         finally:
-            process.in_flight.release(lease.items)
+            admission.close()
 
-    def _claim(self, lease: Lease) -> Summary:
+    def _claim(self, lease: Lease, admission: Admission) -> Summary:
         summary = Summary(passed=0, failed=0, errors=0, decided=0, retried=0, chunk=lease.chunk)
         claim = claim_chunk(self._process, lease)
         if claim.status != "ok":
@@ -330,27 +331,25 @@ class ItemsExecutor:
         engine = self._engine_of(lease.run)
         found = [each._replace(payload=engine.packing.unpack(each.payload)) for each in claim.items]
         items = [Item(lease, claimed, is_anew=claim.is_anew) for claimed in found]
-        _ClaimedChunk(self._process, engine, lease, summary).work(items)
+        _ClaimedChunk(self._process, engine, lease, admission, summary).work(items)
         return summary
 
 
 class _ClaimedChunk:
     """One claim of one chunk, in its thread."""
 
-    def __init__(self, process: WorkerProcess, engine: Engine, lease: Lease, summary: Summary) -> None:
+    def __init__(
+        self, process: WorkerProcess, engine: Engine, lease: Lease, admission: Admission, summary: Summary
+    ) -> None:
         self._process, self._engine, self._lease, self._summary = process, engine, lease, summary
+        self._admission = admission
         self._due_ms = 0
         self._stopped: bool | None = None
 
     def work(self, items: Sequence[Item]) -> None:
         """Runs the items and commits them as they end."""
-        pool = ItemPool(
-            self._process.loop,
-            self._process.in_flight,
-            items,
-            self._process_item,
-            max_in_flight=self._engine.max_in_flight,
-        )
+        process = self._process
+        pool = ItemPool(process.loop, process.in_flight, items, self._process_item, slots=self._engine.slots)
         pool.start()
         is_over = False
         try:
@@ -358,6 +357,7 @@ class _ClaimedChunk:
                 ended = pool.collect(POLL_S)
                 if ended is not None:
                     self._commit(self._batch_of(ended), is_last=ended.is_last)
+                    self._admission.release(len(ended.items))
                     is_over = ended.is_last
                 if not is_over:
                     self._stop_if_requested(pool)

@@ -11,6 +11,7 @@ work when the wait is over. After some seconds a chunk makes no further calls an
 runs have their turn.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
@@ -178,9 +179,8 @@ class LiveClaim:
         self._max_in_flight = min(
             process.in_flight.size, (own.concurrency if own else None) or process.in_flight.size
         )
-        self._pool = ItemPool[LiveThread](
-            process.loop, process.in_flight, [], self._call_model, max_in_flight=self._max_in_flight
-        )
+        slots = asyncio.Semaphore(self._max_in_flight)
+        self._pool = ItemPool[LiveThread](process.loop, process.in_flight, [], self._call_model, slots=slots)
         self._in_flight = 0
         self._calls_until_s = monotonic() + MAX_CLAIM_S
         self._is_cut_short = False

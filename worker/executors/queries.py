@@ -56,7 +56,7 @@ class QueriesEngine:
     """
 
     def __init__(self, name: str, run: QueryRun, loop: Loop, gate: Gate, packing: Packing) -> None:
-        self.max_in_flight = run.together
+        self.slots = asyncio.Semaphore(max(run.concurrency, run.together))
         self.packing = packing
         self._run = run
         self._gate = gate

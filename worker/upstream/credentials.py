@@ -48,13 +48,14 @@ def needed_key(request: Destination, environment: Mapping[str, str]) -> str:
     worker.upstream.failures.UpstreamError: openai/gpt-4o needs the variable OPENAI_API_KEY, which this \
 worker does not have
     """
-    if _brings_authorization(request):
+    variable = variable_of(request)
+    if not variable or _brings_authorization(request):
         return ""
-    key, variable = key_of(request, environment), variable_of(request)
-    if variable and (why := unsendable(variable, environment)):
+    if why := unsendable(variable, environment):
         raise UpstreamError(FailureReason.FORBIDDEN, f"{request.model}: the variable {why}")
+    key = key_of(request, environment)
     is_needed = bool(request.api_key_env) or provider_of(request.model) not in ELSEWHERE
-    if variable and is_needed and not key:
+    if is_needed and not key:
         text = f"{request.model} needs the variable {variable}, which this worker does not have"
         raise UpstreamError(FailureReason.UNAUTHORISED, text)
     if not key.isascii() or not (key or "-").isprintable() or " " in key:
@@ -74,7 +75,7 @@ def own_headers(request: Destination, environment: Mapping[str, str]) -> dict[st
     >>> own_headers(request, {"MY_TOKEN": "abc "})
     {'X-Team': 'evals', 'X-Key': 'abc'}
     """
-    sent = dict[str, str]()
+    sent: dict[str, str] = {}
     for given, value in request.headers.items():
         name = AUTHORIZATION if given.lower() == AUTHORIZATION.lower() else given  # litellm adds one else
         if not value.startswith(ENV_PREFIX):
