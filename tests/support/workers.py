@@ -18,7 +18,7 @@ from tests.support.processes import Process, Processes
 if TYPE_CHECKING:
     import redis
 
-READY_S: Final = 20.0
+READY_S: Final = 60.0
 """How long a worker may take to be ready on a busy machine; by itself it takes one second."""
 SNAPSHOT: Final = {"v": 1, "submitted_ms": 0, "source": "test.jsonl", "summary_policy": "guardrail"}
 
