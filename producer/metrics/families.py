@@ -281,7 +281,7 @@ FAMILIES: Final = (
         "proctor_pauses_total",
         Type.COUNTER,
         ("upstream",),
-        "Replies that requested a pause (Retry-After).",
+        "Replies that requested a wait (Retry-After), whether or not it paused the endpoint.",
         _of_calls(Call.PAUSES),
     ),
     Family(
