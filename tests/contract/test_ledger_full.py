@@ -153,7 +153,7 @@ def test_calls_to_upstreams_end_on_a_full_server(client: Store) -> None:
     with pytest.raises(RedisFullError):
         caller.run("acquire", "other", "0", 1, 0, 1, *scope)
     caller.run("renew_permits", "alpha", "permit")
-    assert caller.run("release", "permit", "ok", 10, -1, 0, 1, "alpha", 0) == [b"ok"]
+    assert caller.run("release", "permit", "ok", 10, -1, 1, 0, 1, "alpha", 0) == [b"ok"]
     assert caller.run("settle_cost", "r1", "call", "7", "") == [b"ok"]
     assert client.hget(keys.cost_key("r1"), "spent") == b"7"
 
