@@ -81,7 +81,7 @@ class _Group:
         self.outcomes[case.row.outcome] += 1
         self.by_case.add(case.item.case, counts_of(case.row.outcome))
         self.cost_usd += case.row.cost_usd or 0.0
-        self.cost_unknown += case.result is not None and not case.code and case.row.cost_usd is None
+        self.cost_unknown += case.is_answered and case.row.cost_usd is None
         add_score(self.scores, case)
 
     def summary(self) -> dict[str, Any]:

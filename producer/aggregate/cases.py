@@ -11,7 +11,7 @@ from producer.aggregate.queries import percentiles
 from producer.aggregate.related import ByCase, counts_of, outcome_effects
 from producer.aggregate.repeats import Repeats
 from producer.aggregate.statistics import rates
-from producer.report.cases.opened_rows import OpenedCase, opened
+from producer.report.cases.opened_rows import CHECK_UNAVAILABLE, OpenedCase, opened
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_vocabulary import CaseStatus
 from shared.names import Outcome
@@ -19,7 +19,6 @@ from shared.upstream.failure_reasons import FailureReason
 
 NOT_REACHED: Final = frozenset({FailureReason.ABSENT.model_code, FailureReason.UNREACHABLE.model_code})
 """Codes of errors of models whose address is to be looked at."""
-CHECK_UNAVAILABLE: Final = "check_unavailable"
 OUTCOMES: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.DECIDED)
 
 
@@ -39,6 +38,8 @@ class ModelTotals:
     """Items with an answer whose cost is unknown."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    timed_tokens: int = 0
+    """Tokens of the answers in `times_ms`."""
     cached: int = 0
     """Answers from the cache."""
     fuzzy: int = 0
@@ -59,20 +60,24 @@ class ModelTotals:
         self.by_case.add(case.item.case, counts_of(row.outcome))
         if row.outcome is not Outcome.SKIPPED:
             self.repeats.add((case.item.prompt_id, case.item.case), passed=row.outcome is Outcome.PASSED)
-        if result is None or row.outcome is Outcome.ERROR:
+        if result is None or not case.is_answered:
+            return
+        if row.cost_usd is None:
+            self.cost_unknown += 1
+        else:
+            self.cost_usd += row.cost_usd
+        usage = result.get("token_usage") or {}
+        prompt, completion = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+        self.prompt_tokens += prompt
+        self.completion_tokens += completion
+        if row.outcome is Outcome.ERROR:
             return
         add_score(self.scores, case)
         is_cached = CACHED in row.code
         self.cached += is_cached
         if row.latency_ms is not None:
             (self.first_times_ms if is_cached else self.times_ms)[row.latency_ms] += 1
-        if row.cost_usd is None:
-            self.cost_unknown += 1
-        else:
-            self.cost_usd += row.cost_usd
-        usage = result.get("token_usage") or {}
-        self.prompt_tokens += usage.get("prompt_tokens") or 0
-        self.completion_tokens += usage.get("completion_tokens") or 0
+            self.timed_tokens += 0 if is_cached else prompt + completion
         self.fuzzy += bool(result["used_fuzzy_match"])
         score = result["metrics"].get("rouge_l")
         if score is not None:
@@ -83,7 +88,7 @@ class ModelTotals:
         """Returns its line of the summary."""
         passed, failed = self.outcomes[Outcome.PASSED], self.outcomes[Outcome.FAILED]
         judged = passed + failed + self.outcomes[Outcome.ERROR]
-        tokens, seconds = self.prompt_tokens + self.completion_tokens, self._seconds()
+        seconds = self._seconds()
         effects = outcome_effects(self.by_case)
         return {
             "model": model,
@@ -101,7 +106,7 @@ class ModelTotals:
             "latency_ms": percentiles(self.times_ms),
             "latency_n": self.times_ms.total(),
             "cached_latency_ms": percentiles(self.first_times_ms),
-            "throughput_tokens_per_s": tokens / seconds if seconds else None,
+            "throughput_tokens_per_s": self.timed_tokens / seconds if seconds else None,
             "cost_usd": None if self.cost_unknown else self.cost_usd,
             "known_cost_usd": self.cost_usd,
             "cost_unknown": self.cost_unknown,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from producer import kinds
 from producer.cli.output import Output, Style, printable
-from producer.text import age, cost, count, share
+from producer.text import age, cost, count, percent, share
 from shared.clock import now_ms
 from shared.contracts.case_run import FREEFORM
 from shared.kinds import Kind
@@ -93,7 +93,7 @@ def passed_text(info: RunInfo) -> str:
     # A run that an earlier version retried also counted the results that were replaced.
     if not is_checked or sum(counted) != info.done or info.done <= errors:
         return NOTHING
-    return f"{1000 * passed // info.done / 10:.1f}%"
+    return percent(passed / info.done)
 
 
 def _cells(info: RunInfo, *, is_worked_on: bool) -> tuple[str, ...]:

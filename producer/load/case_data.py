@@ -21,6 +21,7 @@ from shared.errors import InputError
 COLUMNS: Final = ("input", "id", *CRITERIA)
 """What a CSV file may hold of a case."""
 _JSON_HINT: Final = 'each line is one JSON object, such as {"input": "…"}'
+_VARIABLES_HINT: Final = "variables of prompts are the vars of cases in JSON Lines, .jsonl"
 _CSV_HINT: Final = "quote cells that hold commas, quotes or line ends; a quote inside them is written twice"
 
 
@@ -127,7 +128,9 @@ def _column_hint(name: str) -> str:
     """How to mend the name of a column."""
     if name in CaseEntry.model_fields:
         return "CSV cannot hold it: write the cases as JSON Lines (.jsonl)"
-    return "columns are separated by commas" if ";" in name or "\t" in name else nearest(name, list(COLUMNS))
+    if ";" in name or "\t" in name:
+        return "columns are separated by commas"
+    return f"{nearest(name, list(COLUMNS))} ({_VARIABLES_HINT})"
 
 
 def _case_of(where: str, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:

@@ -126,7 +126,9 @@ class FailureDetails:
                 return
             self._of_model[case.item.model] += 1
             answer = [f"    answer: {text}" for text in [_answer(case)] if text]
-            group = self._groups[reason] = _Group([*_case(case), *answer], reasons)
+            group = self._groups[reason] = _Group(
+                [*_case(case), *answer], reasons, counted="error" if case.code else "answer"
+            )
         group.number += 1
         group.differing.update(
             at for at, first in enumerate(group.reasons) if reasons[at : at + 1] != [first]
@@ -153,6 +155,8 @@ class _Group:
     """Of the first one."""
     differing: set[int] = field(default_factory=set)
     """Positions of the reasons that do not hold for all of them."""
+    counted: str = "answer"
+    """What they are: answers, or errors."""
     number: int = 0
     names: list[str] = field(default_factory=list)
     """Of the first ones, each with its answer."""
@@ -172,7 +176,7 @@ def _equal_failures(group: _Group) -> list[str]:
     first, *others = (
         reason.example if at in group.differing else reason.text for at, reason in enumerate(group.reasons)
     )
-    lines = [_line(0, f"✗ {plural(group.number, 'answer')}: {first}")]
+    lines = [_line(0, f"✗ {plural(group.number, group.counted)}: {first}")]
     lines += [_line(4, text) for text in (*others, *group.names)]
     left = group.number - len(group.names)
     return lines + [f"    and {left:,} more"] * bool(left)

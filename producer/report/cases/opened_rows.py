@@ -1,7 +1,7 @@
 """Opens the stored rows of a cases run: the item, its result, and why there is no verdict."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -10,6 +10,8 @@ from shared.contracts.case_run import CasePayload, decode_case
 from shared.contracts.unjudged_case import without_verdict
 from shared.names import Outcome
 
+CHECK_UNAVAILABLE: Final = "check_unavailable"
+"""Code of an answer of which a check could not be asked."""
 _decode = msgspec.json.decode
 
 
@@ -26,6 +28,11 @@ class OpenedCase(NamedTuple):
     """Error code; empty when it has a verdict."""
     message: str
     """What the error says, or the verdict."""
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether its model answered, so that the call has tokens and a cost; a check may be unavailable."""
+        return self.result is not None and self.code in {"", CHECK_UNAVAILABLE}
 
     @property
     def total_tokens(self) -> int:

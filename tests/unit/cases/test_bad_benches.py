@@ -181,7 +181,11 @@ def test_another_encoding_is_named(tmp_path: Path) -> None:
     [
         ("c.csv", "", "c.csv: is empty"),
         ("c.csv", "input\n", "c.csv: no cases in it"),
-        ("c.csv", "prompt,expected\na,\n", "c.csv:1: unknown column 'prompt'"),
+        (
+            "c.csv",
+            "prompt,expected\na,\n",
+            "(variables of prompts are the vars of cases in JSON Lines, .jsonl)",
+        ),
         ("c.csv", "imput\na\n", "c.csv:1: unknown column 'imput' | did you mean 'input'?"),
         (
             "c.csv",

@@ -53,7 +53,7 @@ def test_states(state: RunState, done: int, text: str, *, is_worked_on: bool) ->
     [
         (queries(passed=20), "100.0%"),
         (queries(passed=19, failed=1), "95.0%"),
-        (queries(RunState.RUNNING, done=3, passed=2, failed=1), "66.6%"),
+        (queries(RunState.RUNNING, done=3, passed=2, failed=1), "66.7%"),
         (queries(error=20), "-"),
         (queries(RunState.RUNNING, done=0), "-"),
         (queries(passed=20, error=2), "-"),
