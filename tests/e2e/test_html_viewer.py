@@ -187,6 +187,18 @@ def test_the_address_brings_everything_back(browser: Browser, page: str) -> None
     is_clean(browser)
 
 
+def test_words_typed_just_before_a_click_are_kept(browser: Browser, page: str) -> None:
+    """A chip that is clicked before the search begins does not empty the field."""
+    opened(browser, page)
+    browser.evaluate(
+        "(() => { const field = document.querySelector('[data-q]'); field.value = 'case-1';"
+        " field.dispatchEvent(new Event('input'));"
+        " document.querySelector('.chip[data-value=failed]').click(); })()"
+    )
+    eventually(partial(says, browser, SHOWN, "222 of 2,000 cases"))
+    assert browser.evaluate("document.querySelector('[data-q]').value") == "case-1"
+
+
 def test_the_address_opens_a_row_far_below(browser: Browser, page: str) -> None:
     """A row that was compressed is in sight beside its panel, and so is the one that a key leads to."""
     opened(browser, f"{page}#open=c1555.1")

@@ -598,7 +598,8 @@
   let soon = 0;
   if (field) field.addEventListener("input", () => {
     clearTimeout(soon);
-    soon = setTimeout(() => change({ q: field.value.trim() }), 60);
+    const typed = field.value.trim(); // a click elsewhere meanwhile writes the old words into the field
+    soon = setTimeout(() => change({ q: typed }), 60);
   });
 
   document.addEventListener("keydown", (event) => {
