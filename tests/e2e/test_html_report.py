@@ -29,6 +29,11 @@ FILTER_BUDGET_S: Final = 5.0
 """For one search among them; a quiet machine takes a quarter of a second."""
 ROW: Final = "[data-rows] > [data-row]"
 SHOWN: Final = "[data-shown]"
+DRAWN_TEXTS: Final = """Array.from(
+    document.querySelectorAll("svg.chart text"),
+    (each) => parseFloat(getComputedStyle(each).fontSize) * each.getScreenCTM().a
+)"""
+"""Sizes of the texts of charts as they are on the screen, in pixels."""
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +68,7 @@ def test_verdict_models_and_failures_are_on_the_first_screen(
             browser.look(width=width, height=2400, theme=theme)
             browser.screenshot(artifacts / f"cases-{theme}-{width}.png")
             assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert browser.evaluate(f"Math.min(...{DRAWN_TEXTS})") >= 8
     is_clean(browser)
 
 

@@ -21,7 +21,7 @@ PANELS: Final = ("Calls a second", "Backlog by kind")
 CASES: Final = 70
 ALPHA_RPM: Final = 200
 WIDTH: Final = 1100
-HEIGHT: Final = 1560
+HEIGHT: Final = 1588
 
 
 def draw(target: Path) -> None:

@@ -62,7 +62,7 @@ LETTERS: Final = {
 }
 _VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\d[\d.,:/-]*')
 """What differs between reasons of one kind."""
-_CODE: Final = re.compile(r"\s*[{\[]|\s*\w+\(")
+_CODE: Final = re.compile(r"\s*(?:[{\[]|\w+\(|```)")
 
 
 class Answer(NamedTuple):
@@ -147,7 +147,7 @@ def comparison_page(contents: Contents) -> Iterator[bytes]:
         if len(written.rows):
             yield _tools(contents, written, facets)
             yield from written.rows.pieces(
-                Head(columns=2, metrics=heads, title="", label="Pairs that differ")
+                Head(columns=2, metrics=heads, title=item.capitalize(), label="Pairs that differ")
             )
         yield from _omissions(contents, written)
     finally:

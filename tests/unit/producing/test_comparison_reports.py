@@ -14,6 +14,7 @@ from producer.report.comparison.to_markdown import comparison_markdown
 from shared.kinds import CASES, QUERIES, TURNS
 from tests.support.comparisons import ALIKE, case_line, comparison
 from tests.support.query_results import HOSTILE, answered
+from tests.support.viewer_pages import unpacked
 
 
 def page_of(contents: Contents) -> str:
@@ -52,6 +53,15 @@ def test_markdown_begins_with_the_verdict_and_has_both_answers() -> None:
     assert "<pre>A: within <del>14</del> days</pre>\n<pre>B: within <ins>30</ins> days</pre>" in text
     assert text.index("## Broken") < text.index("## Fixed") < text.index("## Other answers")
     assert "case-5" not in text
+
+
+def test_the_page_names_its_first_column_and_sets_fenced_answers_as_code() -> None:
+    """The head above the names says what they are of, and code in fences has the face of code."""
+    fenced = "```json\n{}\n```"
+    with comparison([case_line(1, "no", is_good=False)], [case_line(1, fenced)]) as contents:
+        page = unpacked(page_of(contents))
+    assert '<div class="headlead"><b>Case</b>' in page
+    assert page.count('class="out code"') == 1
 
 
 @pytest.mark.parametrize(
