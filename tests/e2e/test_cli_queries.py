@@ -146,9 +146,11 @@ def test_a_wrong_path_says_where_the_reason_stands(cli: Cli, api: str, few: Path
     """Equal errors are one line with their number, and the dead items have each of them."""
     done = cli("run", few, "--api-url", f"{api}/wrong", "--no-progress")
     assert done.code == 1, done
-    run = done.out.split()[0]
+    run, url = done.out.split()[0], f"{api}/wrong/api/query"
     assert re.search(
-        r"^✗ api_refused \(HTTP 404\): .*: 6 queries$", done.out.replace("\n      ", " "), re.MULTILINE
+        rf"^✗ api_refused \(HTTP 404 from {url}; check --path and --api-url\): .*: 6 queries$",
+        done.out.replace("\n      ", " "),
+        re.MULTILINE,
     ), done
     assert "\n    Q-001, Q-002, Q-003 and 3 more\n" in done.out
     assert "HTTP 404: 404: Not Found" in cli("dead", "list", run).out

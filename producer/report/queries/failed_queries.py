@@ -11,6 +11,7 @@ from producer.report.queries.opened_rows import opened
 from producer.tables import hanging, terminal_width
 from producer.text import grouped
 from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import json_object
 
 MOST_FAILURES: Final = 10
@@ -37,9 +38,14 @@ class _Failure(NamedTuple):
 
 
 class QueryFailures:
-    """Collects failed queries by the first check that failed, and equal errors as one line with a count."""
+    """Collects failed queries by the first check that failed, and equal errors as one line with a count.
 
-    def __init__(self) -> None:
+    Args:
+        settings: of the run.
+    """
+
+    def __init__(self, settings: QueryRun) -> None:
+        self._settings = settings
         self._run = ""
         self._failed: dict[str, list[_Failure]] = {}
         self._failures = Counter[str]()
@@ -54,7 +60,7 @@ class QueryFailures:
                 continue
             name = plain(query.result["id"], NAME_CHARS)
             if query.code:
-                self._add_error(plain(query.error, MESSAGE_CHARS), name)
+                self._add_error(plain(query.explained(self._settings), MESSAGE_CHARS), name)
             else:
                 self._add_failure(query.result, name)
 

@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from shared.codecs.item_rows import POISON_CODE, POISON_ERROR, ItemRow
+from shared.contracts.query_run import QueryRun
 from shared.names import Outcome
+from shared.upstream.addresses import shown_url, with_path
+from shared.upstream.failure_reasons import NOT_FOUND
 from worker.queries.reply import Reply
 from worker.queries.verdict import query_result
 
@@ -32,6 +35,13 @@ class OpenedQuery(NamedTuple):
             return ""
         status = f" (HTTP {self.status})" if self.status else ""
         return f"{self.code}{status}: {self.result['error']}"
+
+    def explained(self, run: QueryRun) -> str:
+        """Returns the error; a 404 with the URL that was called, which is most likely a mistake."""
+        if self.status != NOT_FOUND or self.result is None:
+            return self.error
+        url = shown_url(with_path(run.api_url, run.path))
+        return f"{self.code} (HTTP 404 from {url}; check --path and --api-url): {self.result['error']}"
 
     @property
     def shown(self) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def _shown(query: OpenedQuery, run: QueryRun) -> ShownItem:
         word=row.outcome.value,
         asked=[Spoken("query", str(result.get("query") or ""))],
         answered=list(_answered(json_object(result.get("response")))),
-        reason=query.error or never_sent or "; ".join(failed),
+        reason=query.explained(run) or never_sent or "; ".join(failed),
         checks=[
             f"{'✗' if check.word == FAILED else '✓'} {check.name}: {check.reason}"
             for check in found

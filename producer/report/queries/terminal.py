@@ -16,6 +16,7 @@ from producer.report.queries.wording import outcome
 from producer.report.run_title import head_of
 from producer.text import duration, plural, share
 from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import confidence_of, json_object
 from shared.runs import RunInfo
 
@@ -115,9 +116,9 @@ def _remarks(summary: Mapping[str, Any], counts: Mapping[str, int]) -> list[tupl
     return [(word, number) for word, number, is_always_shown in labelled if number or is_always_shown]
 
 
-def _details(_info: RunInfo, _is_verbose: bool) -> Details:  # noqa: FBT001 - the form of every screen
+def _details(info: RunInfo, _is_verbose: bool) -> Details:  # noqa: FBT001 - the form of every screen
     """Shows what failed."""
-    return QueryFailures()
+    return QueryFailures(QueryRun.from_snapshot(info.snapshot))
 
 
 SCREEN: Final = Screen(

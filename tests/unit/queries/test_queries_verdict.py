@@ -13,6 +13,7 @@ from producer.report.queries.failed_queries import QueryFailures
 from producer.report.queries.sources import sources_of
 from producer.report.run_verdict import Verdict, verdict_of
 from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import QueryRun
 from shared.names import RunState
 from tests.support.query_results import HOSTILE, answered, baseline, one_of_each
 from tests.support.run_pages import queries_run, query_rows
@@ -166,7 +167,7 @@ def test_markdown_begins_with_what_failed() -> None:
 def test_the_screen_groups_failures_as_the_page_does() -> None:
     """Each group is a reason with its number of queries and their answers; errors have their first ids."""
     lost = [query_result(baseline(f"Q-{at}"), timed_out(30_004)) for at in range(20, 24)]
-    details = QueryFailures()
+    details = QueryFailures(QueryRun())
     details.page(query_rows([*one_of_each(), *lost]))
     lines = details.text().splitlines()
     assert [line for line in lines if line.startswith("✗")] == [

@@ -9,11 +9,14 @@ import pytest
 from producer.aggregate.queries import calculate_metrics
 from producer.cli.main import run
 from producer.report.items.to_jsonl import line_writer
+from producer.report.queries.failed_queries import QueryFailures
 from producer.report.queries.opened_rows import opened
+from producer.report.queries.shown_queries import shown_queries
 from producer.report.queries.terminal import table_rows
 from producer.report.queries.to_junit import query_test
 from producer.report.queries.to_markdown import report_markdown
 from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import QueryRun
 from tests.support.query_desk import numbered
 from tests.support.query_results import answered, baseline
 from tests.support.run_pages import queries_run, write_page
@@ -44,6 +47,19 @@ def test_the_http_status_of_a_failed_query_is_shown(tmp_path: Path) -> None:
     [query] = opened([row])
     assert query_test(query).message == "HTTP 404: no such path"
     assert "HTTP 404: no such path</b>" in page
+
+
+def test_a_path_that_is_not_found_is_named_with_the_options_that_mend_it() -> None:
+    """The end of a run and a single item name the URL that was called; another status has no such hint."""
+    run = QueryRun(api_url="http://h:1/v2", path="/wrong")
+    info = queries_run(1, snapshot={"queries": run.as_snapshot()})
+    explained = "api_refused (HTTP 404 from http://h:1/v2/wrong; check --path and --api-url): no such path"
+    details = QueryFailures(run)
+    details.page([row_of(REFUSED)])
+    assert details.text().startswith(f"✗ {explained}: 1 query\n")
+    assert shown_queries(info)(row_of(REFUSED)).reason == explained
+    rejected = row_of(read_reply(status_code=400, body=b"no", latency_ms=7))
+    assert shown_queries(info)(rejected).reason == "api_refused (HTTP 400): no"
 
 
 def test_a_failure_without_a_reply_has_no_status() -> None:
