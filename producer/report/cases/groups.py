@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from producer.report.cases.judge_trust import brief
-from producer.report.cases.wording import FREEFORM, NONE, by_pass_rate, dollars
-from producer.report.run_verdict import NO_ANSWERS
+from producer.report.cases.wording import FREEFORM, NO_VERDICTS, NONE, by_pass_rate, dollars
 from producer.text import bounds
 
 RATES: Final = ("Pass rate", "95% interval", "Passed", "Failed")
@@ -147,14 +146,14 @@ def _trust_cells(judge: Mapping[str, Any] | None) -> list[str]:
 
 
 def _rate_cells(rate: Mapping[str, Any], *, answers: int) -> list[str]:
-    """Writes a pass rate and its interval; errors alone are no answers.
+    """Writes a pass rate and its interval; errors are no verdicts.
 
     >>> rate = {"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4}
     >>> _rate_cells(rate, answers=4), _rate_cells(rate, answers=0)
-    (['75.0%', '30.1-95.4%'], ['no answers', '-'])
+    (['75.0%', '30.1-95.4%'], ['no verdicts', '-'])
     """
     if not answers:
-        return [NO_ANSWERS if rate["n"] else NONE, NONE]
+        return [NO_VERDICTS if rate["n"] else NONE, NONE]
     return [f"{100 * rate['value']:.1f}%", f"{'-'.join(bounds(rate))}%"]
 
 

@@ -9,6 +9,7 @@ from producer.report.cases.html_answer import SKIPPED
 from producer.report.cases.html_rows import NAME_CHARS, Column, Pairs
 from producer.report.cases.html_settings import settings_of
 from producer.report.cases.wording import (
+    NO_VERDICTS,
     by_latency,
     by_pass_rate,
     dollars,
@@ -126,8 +127,8 @@ def _rated(model: Mapping[str, Any], group: Mapping[str, Any] | None, column: Co
         facts.append(Fact(f"✗ {found['failed']:,} failed", tone="f"))
     if found["errors"]:
         facts.append(Fact(f"! {plural(found['errors'], 'error')}", tone="e"))
-    metric = Metric(cut_middle(name, HEAD_CHARS), "no answers", cut_middle(over, HEAD_CHARS), facts=facts)
-    if not found["passed"] + found["failed"]:  # errors alone are no answers
+    metric = Metric(cut_middle(name, HEAD_CHARS), NO_VERDICTS, cut_middle(over, HEAD_CHARS), facts=facts)
+    if not found["passed"] + found["failed"]:  # errors are no verdicts
         return metric
     interval = f"95%: {' to '.join(bounds(rate, 0))}"
     return metric._replace(

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from producer.aggregate.case_groups import failed_checks
+from producer.report.cases.opened_rows import CHECK_UNAVAILABLE
 from producer.report.interfaces import Outcome
-from producer.report.run_verdict import NO_ANSWERS, rated
+from producer.report.run_verdict import rated
 from producer.text import bounds, cost, duration, plural, share
 from producer.text import percent as in_percent
 from shared.codecs.item_rows import CACHED, ItemRow
@@ -16,6 +17,8 @@ FREEFORM: Final = "freeform"
 NONE: Final = "-"
 TIMED: Final = "Timed"
 """Heading of how many answers the latencies are of; those from the cache have none."""
+NO_VERDICTS: Final = "no verdicts"
+"""In the place of a rate: the models did not answer, or the checks of their answers could not be asked."""
 FROM_CACHE: Final = "cached"
 """Beside a latency: that of the call whose answer was taken."""
 
@@ -45,12 +48,12 @@ def dollars(cost_usd: float | None) -> str:
 
 
 def percent(rate: float | None) -> str:
-    """Writes a pass rate, which does not exist without an answer.
+    """Writes a pass rate, which does not exist without a verdict.
 
     >>> percent(0.666666), percent(None)
-    ('66.7%', 'no answers')
+    ('66.7%', 'no verdicts')
     """
-    return NO_ANSWERS if rate is None else in_percent(rate)
+    return NO_VERDICTS if rate is None else in_percent(rate)
 
 
 def case_name(item: CasePayload) -> str:
@@ -130,6 +133,8 @@ def outcome(document: Mapping[str, Any]) -> Outcome:
     """
     counts = document["counts"]
     answers, errors = counts["passed"] + counts["failed"], counts["error"]
+    if not answers and CHECK_UNAVAILABLE in document["summary"]["errors"]:
+        return Outcome(NO_VERDICTS)
     if document["summary"]["mode"] != FREEFORM or not answers:
         return rated(document)
     outputs = f"{answers:,} of {answers + errors:,} outputs" if errors else plural(answers, "output")

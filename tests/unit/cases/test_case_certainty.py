@@ -54,7 +54,7 @@ def test_a_rate_is_of_all_and_of_what_was_answered() -> None:
     text = summary_text(document(standard(), run_info()))
     assert re.search(r"^Model +Of all +Of answered ", text, re.MULTILINE)
     [nothing] = cells(summary_text(document(standard()[1:2], run_info())), "slow")
-    assert nothing[:4] == ["slow", "no answers", "0 of 1", "1"]
+    assert nothing[:4] == ["slow", "no verdicts", "0 of 1", "1"]
 
 
 def test_markdown_has_the_figures_behind_the_documented_columns() -> None:

@@ -71,12 +71,14 @@ def test_a_good_run_is_reported_next() -> None:
     assert next_command({**good, "files": [{"format": "html", "path": "a.html"}]}) == ()
 
 
-def test_what_has_no_answer_has_no_rate() -> None:
-    """Errors alone are no 0%, and beside answers both rates are given; gates stand at the end."""
+def test_what_has_no_verdict_has_no_rate() -> None:
+    """Errors alone are no 0%, and an unchecked answer is no missing one; beside answers both rates are given."""
     totals = totals_of(CASES)
     totals.add(standard()[1:2])
     nothing = document_of(replace(run_info(), total=1), totals)
     assert verdict_of(nothing).sentence == "No answers, 1 error"
+    unchecked = {**nothing, "summary": {**nothing["summary"], "errors": {"check_unavailable": 1}}}
+    assert verdict_of(unchecked).sentence == "No verdicts, 1 error"
     gate = {"metric": "pass_rate", "value": 0.5, "relation": "<", "bound": 0.9, "text": "gate …"}
     gates = [{**gate, "met": False}, {**gate, "met": True}]
     sentence = verdict_of(document(CASES, gates=gates)).sentence
