@@ -35,6 +35,7 @@ HTML_RULES: Final = _rules(
     (r"(<style[^>]*>)[^<]*(?=</style>)", r"\1"),
     (r"(<script>).*?(?=</script>)", r"\1"),
     (r"<svg.*?</svg>", "<svg/>"),
+    (r"'sha\d{3}-[^']*'", "'sha'"),
     (r'data-value="[^"]*">(?= N (?:ms|s)\b)', 'data-value="N">'),
     (r'(\["i\d+","\w",[^\n]*?),\d+,(\d+\])(?=,$|$|\]\})', r"\1,N,\2"),
 )
