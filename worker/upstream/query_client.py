@@ -94,10 +94,12 @@ def body_with(pointer: str, query: str) -> Any:
 
     >>> body_with("/query", "How?"), body_with("/input/text", "How?")
     ({'query': 'How?'}, {'input': {'text': 'How?'}})
+    >>> body_with("/conversation/0/text", "How?")
+    {'conversation': [{'text': 'How?'}]}
     """
     body: Any = query
     for step in reversed(pointer.split("/")[1:]):
-        body = {step.replace("~1", "/").replace("~0", "~"): body}
+        body = [body] if step == "0" else {step.replace("~1", "/").replace("~0", "~"): body}
     return body
 
 

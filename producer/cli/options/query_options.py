@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Final
@@ -34,6 +35,8 @@ PLACES: Final = (
     "latency_ms",
 )
 """What `--field` can place: the query in the request, everything else in the reply."""
+_LATER_ELEMENT: Final = re.compile(r"/[1-9][0-9]*(?=/|$)")
+"""A step of a JSON pointer to an element of an array that has others before it."""
 MOST_TIMEOUT_S: Final = 86_400
 _DEFAULT: Final = QueryRun()
 
@@ -121,15 +124,21 @@ def read_query_run(
     wrong = [pointer for pointer in places.values() if not pointer.startswith("/")]
     if wrong:
         raise UsageError(f"--field: {wrong[0]!r} is no JSON pointer", hint="write answer=/choices/0/text")
+    query_at, method = places.pop("query", _DEFAULT.query_at), options.method or _DEFAULT.method
+    if method != "GET" and _LATER_ELEMENT.search(query_at):
+        raise UsageError(
+            f"--field: {query_at!r} places the query after elements that the request does not have",
+            hint="an array is sent with one element; write query=/messages/0/text",
+        )
     path = options.path or _DEFAULT.path
     if not path.startswith("/"):
         raise UsageError(f"--path: {path!r} does not begin with a slash", hint="write --path /api/query")
     return QueryRun(
         api_url=api_url(options.api_url, os.environ),
         delay_s=_delay_s(options.delay),
-        method=options.method or _DEFAULT.method,
+        method=method,
         path=path,
-        query_at=places.pop("query", _DEFAULT.query_at),
+        query_at=query_at,
         places=places,
         headers=_headers(options.headers),
         bearer_env=options.bearer_env or "",

@@ -3,10 +3,12 @@
 import pytest
 from aiohttp.helpers import calculate_timeout_when
 
+from producer.cli.options.case_options import SelectionOptions
+from producer.cli.options.query_options import QueryOptions, read_query_run
 from shared.contracts.query_environment import api_url, delay_s
 from shared.contracts.query_run import QueryRun
-from shared.errors import ConfigError
-from worker.upstream.query_client import build_request
+from shared.errors import ConfigError, UsageError
+from worker.upstream.query_client import body_with, build_request
 
 
 def test_the_flag_beats_the_environment_which_beats_the_default() -> None:
@@ -54,6 +56,19 @@ def test_what_is_no_http_address_is_refused(value: str) -> None:
     """An address needs scheme, host and a port in range."""
     with pytest.raises(ConfigError, match="--api-url"):
         api_url(value, {})
+
+
+def test_a_number_in_the_place_of_the_query_makes_an_array() -> None:
+    """Element 0 is sent alone; one that needs others before it is refused, but no name of a parameter."""
+    place = "/conversation/0/text"
+    run = read_query_run(QueryOptions(places=(f"query={place}",)), SelectionOptions())
+    assert body_with(run.query_at, "How?") == {"conversation": [{"text": "How?"}]}
+    assert body_with("/0", "How?") == ["How?"]
+    for later in ("/conversation/1/text", "/10"):
+        with pytest.raises(UsageError, match=f"--field: '{later}'"):
+            read_query_run(QueryOptions(places=(f"query={later}",)), SelectionOptions())
+    named = QueryOptions(places=("query=/10",), method="GET")
+    assert read_query_run(named, SelectionOptions()).query_at == "/10"
 
 
 @pytest.mark.parametrize("timeout_s", [0.5, 30.0, 600.0])
