@@ -13,6 +13,7 @@ import msgspec
 
 from producer import kinds
 from producer.report.cases.opened_rows import OpenedCase, opened
+from shared.codecs.item_rows import CACHED
 from shared.contracts.case_run import CasePayload, CaseRun, read_shared_vars
 from shared.contracts.checks import Check
 from shared.errors import UsageError
@@ -61,7 +62,7 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
                 prompts[case.item.prompt_id] = None
                 rendered = cases[positions[at]].setdefault("vars", {}).setdefault(RENDERED, {})
                 rendered[case.item.prompt_id] = case.item.input
-            if (row := _output(case, at if config else positions[at])) is not None:
+            if (row := written_output(case, at if config else positions[at])) is not None:
                 out.write(json.dumps(row, ensure_ascii=False) + "\n")
                 written += 1
     if not written:
@@ -146,7 +147,7 @@ def _call(check: Check) -> Any:
     return {"name": check.argument, **({"arguments": arguments} if arguments else {})}
 
 
-def _output(case: OpenedCase, position: int) -> dict[str, Any] | None:
+def written_output(case: OpenedCase, position: int) -> dict[str, Any] | None:
     """Writes an answer as `--outputs` takes it; None where there is none."""
     result, row, item = case.result or {}, case.row, case.item
     if result.get("raw_output") is None:
@@ -154,6 +155,7 @@ def _output(case: OpenedCase, position: int) -> dict[str, Any] | None:
     usage = result.get("token_usage") or {}
     settings = {
         "latency_seconds": None if row.latency_ms is None else row.latency_ms / 1000,
+        "cached": (CACHED in row.code) or None,
         "cost_usd": row.cost_usd,
         "prompt_tokens": usage.get("prompt_tokens"),
         "completion_tokens": usage.get("completion_tokens"),

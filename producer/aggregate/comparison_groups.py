@@ -82,6 +82,8 @@ class SideFacts(NamedTuple):
     """Items by outcome, skipped ones included."""
     p95_ms: float | None
     """95th percentile of latencies, without errors and without answers from the cache."""
+    timed: int
+    """Items that it is of."""
     cost_usd: float | None
     """Of answers whose price is known; None where no price is."""
     each_usd: float | None
@@ -104,9 +106,15 @@ def facts_of(side: Items) -> SideFacts:
     if side.skipped:
         outcomes[Outcome.SKIPPED.value] += side.skipped
     costs = _scores(side, "cost_usd")
-    p95 = percentiles(_scores(side, "latency_ms")).get("p95")
+    times = _scores(side, "latency_ms")
     total = fsum(costs)
-    return SideFacts(outcomes, p95, total if costs else None, total / len(costs) if costs else None)
+    return SideFacts(
+        outcomes,
+        percentiles(times).get("p95"),
+        len(times),
+        total if costs else None,
+        total / len(costs) if costs else None,
+    )
 
 
 def _scores(side: Items, name: str) -> Sequence[float]:

@@ -47,6 +47,8 @@ class OutputRow(BaseModel):
     """Which repetition it answers, from 0; left out: all of them."""
     latency_seconds: float | None = Field(None, ge=0, allow_inf_nan=False)
     """How long it took."""
+    cached: bool = False
+    """Whether it came from the cache, with the latency of the call that it is a copy of."""
     cost_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
     """What it cost."""
     prompt_tokens: int | None = Field(None, ge=0, lt=1 << 53)
@@ -108,6 +110,7 @@ def read_recorded(
             readable(row.reasoning)[:REASONING_CHARS],
             row.tool_calls,
             readable(row.refusal),
+            row.cached,
         )
     problems.raise_found()
     if not found:

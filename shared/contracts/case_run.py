@@ -243,6 +243,8 @@ class Recorded(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What the model called, in OpenAI's form."""
     refusal: str = ""
     """What the provider's field for a refusal says."""
+    cached: bool = False
+    """Whether it came from the cache: its latency is that of the first call, and not counted again."""
 
 
 class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

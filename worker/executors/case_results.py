@@ -220,6 +220,7 @@ def recorded_reply(payload: CasePayload) -> ModelReply | None:
         prompt_tokens=recorded.prompt_tokens,
         completion_tokens=recorded.completion_tokens,
         cost_usd=recorded.cost_usd,
+        is_cached=recorded.cached,
         reasoning=recorded.reasoning,
         tool_calls=recorded.tool_calls,
         refusal=recorded.refusal,

@@ -85,10 +85,12 @@ def latency(ms: float) -> str:
 
 
 def _p95(facts: SideFacts, before: SideFacts | None) -> str:
-    """Writes the 95th percentile of latencies."""
+    """Writes the 95th percentile of latencies, and of how many where some items have none."""
     if facts.p95_ms is None:
         return ""
-    earlier = before.p95_ms if before else None
+    if facts.timed < facts.total:
+        return f"{latency(facts.p95_ms)} ({facts.timed:,} timed)"
+    earlier = before.p95_ms if before and before.timed == before.total else None
     is_shown = earlier is not None and earlier >= LEAST_MS
     return latency(facts.p95_ms) + _change(earlier if is_shown else None, facts.p95_ms)
 

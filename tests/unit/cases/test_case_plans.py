@@ -209,14 +209,22 @@ def test_recorded_outputs_need_no_model(full: Path, tmp_path: Path) -> None:
     """Rows name cases by position or id; a missing one is an item without an output: an error later."""
     rows = outputs(
         tmp_path,
-        {"case": 0, "model": "a", "output": "", "latency_seconds": 0.5, "prompt_tokens": 3, "reasoning": "?"},
+        {
+            "case": 0,
+            "model": "a",
+            "output": "",
+            "latency_seconds": 0.5,
+            "cached": True,
+            "prompt_tokens": 3,
+            "reasoning": "?",
+        },
         {"case": "second", "model": "a", "output": "zwei", "repeat": 1},
         {"case": 1, "model": "other", "output": "x"},
     )
     found = plan(full, outputs=rows)
     assert (found.run.recorded, list(found.run.models)) == (True, ["a", "b", "other"])
     by_item = {(item.case, item.model, item.repeat): item.recorded for item in found.items()}
-    first = Recorded("", latency_seconds=0.5, prompt_tokens=3, reasoning="?")
+    first = Recorded("", latency_seconds=0.5, prompt_tokens=3, reasoning="?", cached=True)
     assert by_item[0, "a", 0] == by_item[0, "a", 1] == first
     assert (by_item[1, "a", 0], by_item[1, "a", 1]) == (None, Recorded("zwei"))
     assert by_item[1, "other", 0] == Recorded("x")

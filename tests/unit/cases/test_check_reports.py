@@ -16,18 +16,20 @@ from producer.aggregate.compared_items import items_of, split_by
 from producer.aggregate.comparison import compare
 from producer.aggregate.gates import judge_gates, parse_gate
 from producer.aggregate.statistics import clustered_mean
+from producer.load.recorded import OutputRow
 from producer.report.cases.details import FailureDetails
+from producer.report.cases.opened_rows import opened
 from producer.report.cases.terminal import SCREEN, more_text, summary_text
 from producer.report.comparison.score_table import score_table
-from producer.rescore import written_checks
+from producer.rescore import written_checks, written_output
 from shared.codecs.item_rows import ItemRow
-from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, encode_case
+from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, Recorded, encode_case
 from shared.errors import UsageError
 from shared.kinds import CASES
 from shared.runs import RunInfo
 from tests.support.case_pages import document, written
 from tests.support.run_infos import info as turns_info
-from worker.executors.case_results import case_document, case_line
+from worker.executors.case_results import case_document, case_line, recorded_reply
 from worker.validation.checks import parse_checks
 from worker.validation.checks.table import CHECK_KINDS
 
@@ -332,3 +334,18 @@ def unescaped(value: Any) -> Any:
     if isinstance(value, list):
         return [unescaped(each) for each in value]
     return {key: unescaped(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize(("flags", "is_cached"), [("p", False), ("pc", True)])
+def test_a_rescored_copy_is_still_a_copy(flags: str, is_cached: bool) -> None:  # noqa: FBT001 - parametrized
+    """An answer from the cache keeps its mark in a rescored run, where its latency is not counted either."""
+    item = CasePayload(0, "alpha", "Hi")
+    line = case_line(case_document(item, None) | {"raw_output": "Paris"})
+    [case] = opened([ItemRow(0, flags, line, latency_ms=250, payload=encode_case(item))])
+    output = written_output(case, 0)
+    assert output is not None
+    recorded = OutputRow(**output)
+    kept = Recorded(recorded.output, recorded.latency_seconds, cached=recorded.cached)
+    reply = recorded_reply(CasePayload(0, "alpha", "Hi", recorded=kept))
+    assert reply is not None
+    assert (reply.latency_ms, reply.is_cached) == (250, is_cached)

@@ -189,6 +189,19 @@ def test_a_total_is_compared_only_with_one_of_the_same_items() -> None:
     assert (equal[1].p95, equal[1].cost) == ("1.8 s (+100%)", "$0.0080, $0.002000 per answer (+100%)")
 
 
+def test_latencies_of_copies_are_left_out_and_the_rest_counted() -> None:
+    """Cached answers have no part in means and percentiles; a percentile of other items has no change."""
+    before = [case_line(number, "yes") for number in range(8)]
+    after = [
+        case_line(number, "yes", ms=1800) | ({"cached": True, "latency_ms": 9000} if number else {})
+        for number in range(8)
+    ]
+    with comparison(before, after) as contents:
+        sides, scores = side_figures(contents), contents.document["scores"]
+    assert [side.p95 for side in sides] == ["900 ms", "1.8 s (1 timed)"]
+    assert (scores["latency_ms"]["b"], scores["latency_ms"]["n"]) == (1800, 1)
+
+
 def test_checks_that_did_not_change_are_folded() -> None:
     """A bench with a check for each case has no table of a hundred equal rows; a star is explained."""
     checks = [[{"name": name, "passed": True, "score": score} for name in "xy"] for score in (1.0, 0.25)]
