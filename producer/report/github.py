@@ -167,7 +167,7 @@ def _failure(test: JunitTest) -> list[str]:
     """Writes one item, folded."""
     name = f"{html(test.classname, NAME_CHARS)}: {html(test.name, NAME_CHARS)}"
     title = f"{name} ({html(test.type, NAME_CHARS)})" if test.type else name
-    return _folded(title, "\n".join(filter(None, (test.message[:MESSAGE_CHARS], test.body))), is_html=True)
+    return _folded(title, "\n".join(filter(None, (test.message, test.body))), is_html=True)
 
 
 def _folded(title: str, text: str, *, is_open: bool = False, is_html: bool = False) -> list[str]:

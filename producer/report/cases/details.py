@@ -268,7 +268,7 @@ def _stages(case: OpenedCase) -> list[str]:
         for key, value in (stage.get("detail") or {}).items():
             if value not in (None, "", [], {}) and key != "votes":  # the reply has them in words
                 lines.append(_line(8, f"{key}: {plain(str(value), MESSAGE_CHARS)}"))
-    lines += [_line(4, plain(line, MESSAGE_CHARS)) for line in check_lines(result, only_failed=False)]
+    lines += [_line(4, plain(line, MESSAGE_CHARS)) for line in check_lines(result)]
     for sort, found in (result.get("differences") or {}).items():
         if found and isinstance(found, list | dict):
             lines.append(_line(6, f"{sort}: {plain(str(found), MESSAGE_CHARS)}"))

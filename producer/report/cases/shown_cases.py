@@ -75,7 +75,7 @@ def _shown(case: OpenedCase, run: CaseRun) -> ShownItem:
         asked=asked,
         answered=list(answer_as_read(result)),
         reason="" if reason is None else reason.text,
-        checks=() if is_free else [*_stages(result), *check_lines(result, only_failed=False)],
+        checks=() if is_free else [*_stages(result), *check_lines(result)],
         wanted=[Spoken(label.lower(), text) for label, text in wanted_of(item)],
         figures=_figures(case),
     )

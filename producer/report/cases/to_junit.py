@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from producer.report.cases.opened_rows import OpenedCase, opened
-from producer.report.cases.wording import case_name, check_lines
+from producer.report.cases.wording import case_name, untold_checks
 from producer.report.junit import NEVER, JunitTest, SuitePerClass
 from producer.report.transcript import answer_text, as_read, as_text
 from shared.codecs.item_rows import ItemRow
@@ -37,7 +37,7 @@ def case_test(case: OpenedCase) -> JunitTest:
     body = [_asked(item)]
     if item.expected is not None:
         body.append(f"expected: {json.dumps(item.expected, ensure_ascii=False)}")
-    body += check_lines(result)
+    body += untold_checks(case)
     body.append(f"output: {answer_text(result)}")
     status = str(result["status"])
     return JunitTest(item.model, name, "failure", time_s, status, case.message or status, "\n".join(body))

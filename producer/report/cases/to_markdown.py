@@ -13,7 +13,6 @@ from producer.report.cases.wording import (
     TIMED,
     by_latency,
     by_pass_rate,
-    check_lines,
     dollars,
     extra_cells,
     headline,
@@ -23,6 +22,7 @@ from producer.report.cases.wording import (
     remarks,
     repeat_rows,
     seconds,
+    untold_checks,
 )
 from producer.report.cells import markdown
 from producer.report.run_verdict import verdict_of
@@ -130,9 +130,8 @@ def _again(repeat: int) -> str:
 
 
 def _why(case: OpenedCase) -> str:
-    """Returns why a case did not pass; of several failed checks, each with its reason."""
-    failed = check_lines(case.result)
-    return case.message if len(failed) < 2 else "; ".join((case.message, *failed))  # noqa: PLR2004 - the message has the first
+    """Returns why a case did not pass, with the failed checks that the message does not name."""
+    return "; ".join((case.message, *untold_checks(case)))
 
 
 def _models(document: Mapping[str, Any], *, is_freeform: bool) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from producer.aggregate.case_groups import failed_checks
-from producer.report.cases.opened_rows import CHECK_UNAVAILABLE
+from producer.report.cases.opened_rows import CHECK_UNAVAILABLE, OpenedCase
 from producer.report.interfaces import Outcome
 from producer.report.run_verdict import rated
 from producer.text import bounds, cost, duration, plural, share
@@ -77,17 +77,20 @@ def model_and_prompt(item: CasePayload) -> str:
     return item.model if item.prompt_id is None else f"{item.model} · {item.prompt_id}"
 
 
-def check_lines(result: Mapping[str, Any] | None, *, only_failed: bool = True) -> list[str]:
+def check_lines(result: Mapping[str, Any] | None) -> list[str]:
     """Writes the checks of a result, one a line, not made safe.
 
     >>> row = {"name": "rubric: Brief.", "check": "rubric", "passed": False, "score": 0.25, "reason": "Long."}
-    >>> check_lines({"checks": [row | {"at_least": 0.7}]})
-    ['✗ rubric "Brief": 0.25, at least 0.70 needed; Long.']
-    >>> check_lines({"checks": [row | {"passed": True}]}, only_failed=False)
-    ['✓ rubric "Brief" (0.25): Long.']
+    >>> check_lines({"checks": [row | {"at_least": 0.7}, row | {"passed": True}]})
+    ['✗ rubric "Brief": 0.25, at least 0.70 needed; Long.', '✓ rubric "Brief" (0.25): Long.']
     """
-    rows = failed_checks(result) if only_failed else (result or {}).get("checks") or ()
-    return [_check_line(row) for row in rows]
+    return [_check_line(row) for row in (result or {}).get("checks") or ()]
+
+
+def untold_checks(case: OpenedCase) -> list[str]:
+    """Writes the failed checks that the message of a case does not name, one a line, not made safe."""
+    failed = failed_checks(case.result)
+    return [_check_line(row) for row in failed if check_finding(row) not in case.message]
 
 
 def _check_line(row: Mapping[str, Any]) -> str:

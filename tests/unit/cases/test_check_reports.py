@@ -183,6 +183,17 @@ def test_csv_has_its_new_columns_last() -> None:
     assert lines[4][-4:] == ["long", "0.5", "short; brief", "hard; eu"]
 
 
+@pytest.mark.parametrize("name", ["md", "github"])
+def test_a_reason_in_the_message_is_not_repeated(name: str) -> None:
+    """The checks that the message names stand once; one that it leaves out stands beside them."""
+    found = row(0, CasePayload(0, "alpha", "Where?"), *(check(each, 0.0) for each in ("near", "far", "rest")))
+    line = json.loads(found.line)
+    line["message"] = "3 of 3 checks failed: near: near looked; far: far looked; and 1 more"
+    text = written(name, [found._replace(line=json.dumps(line).encode())], run_info((), ("alpha",)))
+    failures = text[text.index("## Failures" if name == "md" else "### Failed") :]
+    assert [failures.count(f"{each} looked") for each in ("near", "far", "rest")] == [1, 1, 1]
+
+
 def test_junit_tells_prompts_apart_and_lists_failed_checks() -> None:
     """A test has the prompt in its name, so that no two have the same."""
     text = written("junit", all_rows(), run_info())

@@ -72,7 +72,7 @@ def test_a_good_run_is_reported_next() -> None:
 
 
 def test_what_has_no_verdict_has_no_rate() -> None:
-    """Errors alone are no 0%, and an unchecked answer is no missing one; beside answers both rates are given."""
+    """Errors alone are no 0%, an unchecked answer is not missing, and beside answers both rates are given."""
     totals = totals_of(CASES)
     totals.add(standard()[1:2])
     nothing = document_of(replace(run_info(), total=1), totals)
