@@ -9,7 +9,7 @@ from producer.aggregate.related import ByCase
 from producer.aggregate.statistics import wilson
 from producer.report.cells import plain
 from producer.text import plural
-from shared.contracts.query_vocabulary import CHECKS, failed
+from shared.contracts.query_vocabulary import CHECKS, failed, json_object
 
 Check = Mapping[str, Any]
 
@@ -93,11 +93,14 @@ class FoundByCheck(NamedTuple):
 
 def found_by_checks(result: Mapping[str, Any]) -> list[FoundByCheck]:
     """Returns the six checks of a result, each with its verdict and what it found."""
-    checks = [(name, check_of(result, name)) for name in CHECKS]
-    return [
-        FoundByCheck(name, word_of(check), plain(_REASONS[name](check), REASON_CHARS))
-        for name, check in checks
-    ]
+    found = list[FoundByCheck]()
+    for name in CHECKS:
+        check = check_of(result, name)
+        word, reason = word_of(check), _REASONS[name](check)
+        if name == "expected_docs" and word == FAILED:
+            reason += _without_ids(result)
+        found.append(FoundByCheck(name, word, plain(reason, REASON_CHARS)))
+    return found
 
 
 def failures(result: Mapping[str, Any]) -> list[str]:
@@ -135,6 +138,23 @@ def _documents(check: Check) -> str:
     if not found:
         return f"did not retrieve {expected}"
     return f"retrieved {found}" if found == expected else f"retrieved {found}, of {expected}"
+
+
+def _without_ids(result: Mapping[str, Any]) -> str:
+    """Explains that no document of a reply has an id, and what helps; empty where one has, or there is none.
+
+    >>> _without_ids({"response": {"relatedDocs": [{"docId": "d1"}]}}), _without_ids({"response": None})
+    ('', '')
+    """
+    related = json_object(result.get("response")).get("relatedDocs")
+    if not isinstance(related, list) or not related:
+        return ""
+    if any(isinstance(json_object(entry).get("docId"), str) for entry in related):
+        return ""
+    return (
+        f"; {plural(len(related), 'related document')} in the reply, but no id as text at the pointer"
+        " doc_id (default /docId): set it, such as --field doc_id=/id"
+    )
 
 
 def _citations(check: Check) -> str:

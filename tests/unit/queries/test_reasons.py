@@ -9,6 +9,7 @@ import pytest
 from producer.aggregate.queries import calculate_metrics
 from producer.cli.main import run
 from producer.report.items.to_jsonl import line_writer
+from producer.report.queries.check_reasons import found_by_checks
 from producer.report.queries.failed_queries import QueryFailures
 from producer.report.queries.opened_rows import opened
 from producer.report.queries.shown_queries import shown_queries
@@ -21,6 +22,7 @@ from tests.support.query_desk import numbered
 from tests.support.query_results import answered, baseline
 from tests.support.run_pages import queries_run, write_page
 from worker.executors.queries import result_line
+from worker.queries.fields import FieldMap, in_document_form
 from worker.queries.reply import Reply, read_reply
 from worker.queries.verdict import query_result
 
@@ -85,6 +87,24 @@ def test_the_table_says_which_checks_failed() -> None:
     )
     good = report_markdown([answered("Q-01")], metrics, "run")
     assert good.rstrip().endswith("| PASS |")
+
+
+def test_documents_without_an_id_are_told_from_documents_that_are_not_the_expected_ones() -> None:
+    """The reason has the option that says where the ids are, unless the reply has an id, or no document."""
+    told = (
+        "did not retrieve doc-1; 2 related documents in the reply, but no id as text at the pointer doc_id"
+        " (default /docId): set it, such as --field doc_id=/id"
+    )
+    reply = {"answer": "yes", "hits": [{"id": "doc-1"}, {"id": "doc-2"}]}
+    for places, expected in (
+        (FieldMap(related_docs="/hits"), told),
+        (FieldMap(related_docs="/hits", doc_id="/id"), ""),
+        (FieldMap(related_docs="/none"), "did not retrieve doc-1"),
+    ):
+        response = in_document_form(reply, places)
+        result = query_result(baseline("Q-01", expected_docs=["doc-1"]), Reply(response, 1, 200))
+        [found] = [check for check in found_by_checks(result) if check.name == "expected_docs"]
+        assert found.reason == (expected or "retrieved doc-1")
 
 
 @pytest.mark.parametrize(
