@@ -80,14 +80,13 @@ def retry_turns(
         run: its id.
         indexes: exactly these turns, whatever became of them.
         errors: without `indexes`: also those that ended in error, not only those that were never decided.
-        is_anew: of no effect: what a turn asks depends on its thread, which has moved on.
+        is_anew: whether models are asked again, whatever answers are stored.
 
     Raises:
         UnknownRunError: there is no such run.
         RunStateError: the run is not final.
         UsageError: there is nothing to retry, or no such turn.
     """
-    del is_anew
     info = store.info(run)
     _check(info, indexes)
     selected, redone, size, left = TurnColumns([], [], []), dict[int, str](), 0, 0
@@ -105,7 +104,8 @@ def retry_turns(
         raise UsageError(f"run {run} has nothing to retry", hint="every turn is decided")
     is_live = LiveRun.from_snapshot(info.snapshot) is not None
     chunks, items = _plan(selected, redone, turns=LIVE_CHUNK_TURNS if is_live else CHUNK_TURNS)
-    publisher.publish(ledger.retry(run, f"retry-{token_hex(8)}", chunks=chunks, items=items))
+    wakes = ledger.retry(run, f"retry-{token_hex(8)}", chunks=chunks, items=items, is_anew=is_anew)
+    publisher.publish(wakes)
     return Retried(len(selected.raws), left)
 
 

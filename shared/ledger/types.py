@@ -69,6 +69,8 @@ class ClaimedBatch(NamedTuple):
     """How many turns it contains, including decided ones (see `ClaimedThread.offset`)."""
     payload: bytes
     """`shared.codecs.turn_batches.pack_batch`."""
+    is_anew: bool = False
+    """Whether models are asked again, whatever answers are stored."""
 
 
 class ClaimedThread(NamedTuple):
@@ -109,7 +111,7 @@ class Claim(NamedTuple):
     namespace: str = ""
     """The namespace of the threads' state."""
     is_anew: bool = False
-    """Whether models are asked again, whatever answers are stored."""
+    """Whether models are asked again about the items, whatever answers are stored; batches have their own."""
 
 
 class HeldLease(NamedTuple):

@@ -66,13 +66,15 @@ def try_from(name: str, value: str) -> Try:
 
 
 def threads_from(rows: Sequence[Sequence[bytes]]) -> list[ClaimedThread]:
-    """Reads the threads that `claim` returned: name, position and offset, state, then four values a batch."""
+    """Reads the threads that `claim` returned: name, position and offset, state, then five values a batch."""
     threads = []
     for row in rows:
         pos, offset = row[1].split(b" ")
         batches = [
-            ClaimedBatch(row[at].decode(), row[at + 1].decode(), int(row[at + 2]), row[at + 3])
-            for at in range(3, len(row), 4)
+            ClaimedBatch(
+                row[at].decode(), row[at + 1].decode(), int(row[at + 2]), row[at + 3], bool(row[at + 4])
+            )
+            for at in range(3, len(row), 5)
         ]
         threads.append(ClaimedThread(row[0].decode(), int(pos), int(offset), row[2], batches))
     return threads

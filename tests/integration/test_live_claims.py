@@ -166,6 +166,22 @@ def test_errors_are_asked_again_by_a_retry(make: Make) -> None:
     assert live.client.zcard(keys.DEAD_KEY) == 0
 
 
+@pytest.mark.parametrize("is_anew", [True, False])
+def test_a_retried_turn_asks_the_model_again_unless_told_not_to(make: Make, is_anew: bool) -> None:  # noqa: FBT001 - parametrized
+    """`retry --item` does not use the stored answer to the same question; with `--cached` it does."""
+    live = make()
+    turns = [{"threadId": name, "message": "question"} for name in "ab"]
+    run = live.submit(turns, live=LiveRun("m", api_base="http://localhost/v1"))
+    live.work()
+    asked = [len(live.asked)]
+    for index, flag in ((0, False), (1, is_anew)):
+        retry_turns(live.ledger, live, live.store, run, indexes=[index], is_anew=flag)
+        live.work()
+        asked.append(len(live.asked))
+    assert asked == [1, 2, 2 + is_anew]
+    assert [row.code for row in live.store.rows(run)] == ["s6l", "s6l" if is_anew else "s6lc"]
+
+
 def test_a_cap_without_a_price_ends_the_run_at_once(make: Make) -> None:
     """Nothing is sent, and one turn says why."""
     live = make()

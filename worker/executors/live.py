@@ -228,7 +228,7 @@ class LiveClaim:
             raise LookupError(f"run {run} has no model")
         return await self._process.upstream.models.call(
             request_of(settings, thread.question.prompt),
-            context_of(settings, run, self._lease.token),
+            context_of(settings, run, self._lease.token, is_anew=thread.batch.is_anew),
             thread.history,
             on_send=thread.calling,
         )
@@ -365,18 +365,19 @@ def request_of(settings: LiveRun, prompt: Prompt) -> ModelRequest:
     )
 
 
-def context_of(settings: LiveRun, run: str, owner: str) -> CallContext:
+def context_of(settings: LiveRun, run: str, owner: str, *, is_anew: bool) -> CallContext:
     """Names the run and the lease on whose account the model is called.
 
     Args:
         settings: of the run.
         run: its id.
         owner: the chunk's claim token.
+        is_anew: whether the model is asked again, whatever answers are stored.
     """
     return CallContext(
         run=run,
         owner=owner,
-        use_cache=settings.use_cache,
+        use_cache=settings.use_cache and not is_anew,
         max_cost=settings.max_cost,
         prices=settings.prices,
         retry=ModelRetryPolicy(),

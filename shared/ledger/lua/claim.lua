@@ -5,7 +5,7 @@
 -- Returns {ok, {}, namespace, suspect, busy, items or threads, anew} · {status, wakes} with the status
 --   gone (nothing to do here), busy (leased or not published), paused, alien (unknown layout),
 --   later (postponed: nothing due yet, or the worker holds another suspect), done (all decided; closed)
--- uses: run_key, chunk_key, live_key, SUSPECTS_KEY, LEASE_MS, PARK_MS, SUSPECT_STRIKES, INBOX_DEPTH, TOP_UP, clock, steady
+-- uses: asks_anew, chunk_key, live_key, SUSPECTS_KEY, LEASE_MS, PARK_MS, SUSPECT_STRIKES, INBOX_DEPTH, TOP_UP, clock, steady
 -- uses: read_run, plan_entry, undone, drop, close, to_wait, to_parked, top_up, give_items, give_threads
 local id, chunk, token, worker = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local run, record = read_run(id), chunk_key(id, chunk)
@@ -48,6 +48,4 @@ if #items == 0 then
   to_parked(run, chunk, left, earliest)
   return {'later', top_up(run.kind, TOP_UP)}
 end
-local anew = run.retried and call('HGET', run_key(id), 'anew')
-local is_anew = anew and string.find(anew, ' ' .. generation .. ' ', 1, true)
-return {'ok', {}, run.ns, suspect and 1 or 0, 0, items, is_anew and 1 or 0}
+return {'ok', {}, run.ns, suspect and 1 or 0, 0, items, run.retried and asks_anew(id, generation) or 0}

@@ -12,6 +12,13 @@ local function batch_generation(batch)
   return string.match(batch, '^(%d+)%.%d+%.%d+$') or '0'
 end
 
+-- Whether a generation of a run asks models again, whatever answers are stored: 1 or 0.
+-- uses: run_key
+local function asks_anew(id, generation)
+  local anew = call('HGET', run_key(id), 'anew')
+  return anew and string.find(anew, ' ' .. generation .. ' ', 1, true) and 1 or 0
+end
+
 -- Reads one turn out of a batch (`shared.codecs.turn_batches`): its index in the input and its line.
 local function batch_turn(payload, at)
   local from = string.find(payload, '\n', 1, true)
@@ -55,8 +62,8 @@ local function lock_threads(run, lease, left)
 end
 
 -- Locks the free threads among those of a chunk for the chunk's lease, and reads what a worker needs of each:
--- {name, 'position offset', state, run, batch, count, payload, run, …}. Also counts the threads held elsewhere.
--- uses: positions_key, mementos_key, inbox_key, items_key, fetch, lock_threads
+-- {name, 'position offset', state, run, batch, count, payload, anew, run, …}. Also counts the threads held elsewhere.
+-- uses: positions_key, mementos_key, inbox_key, items_key, fetch, lock_threads, batch_generation, asks_anew
 local function give_threads(run, lease, left, depth)
   local names, busy = lock_threads(run, lease, left)
   if #names == 0 then return {}, busy end
@@ -67,8 +74,9 @@ local function give_threads(run, lease, left, depth)
     local thread = {name, positions[at] or '0 0', states[at] or ''}
     for _, ref in ipairs(call('LRANGE', inbox_key(run.ns, name), 0, depth - 1)) do
       local id, batch, count = string.match(ref, '^(%S+) (%S+) (%d+)$')
-      local size = #thread
+      local size, generation = #thread, batch_generation(batch)
       thread[size + 1], thread[size + 2], thread[size + 3], thread[size + 4] = id, batch, count, ''
+      thread[size + 5] = generation == '0' and 0 or asks_anew(id, generation)
       if not batches[id] then batches[id], places[id] = {}, {} end
       local number = #batches[id] + 1
       batches[id][number], places[id][number] = batch, {thread, size + 4}
