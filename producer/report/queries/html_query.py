@@ -25,6 +25,7 @@ from producer.text import duration, plural
 from shared.clock import iso_utc
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import CHECKS, confidence_of, json_object
+from shared.contracts.query_vocabulary import failed as has_no_answer
 from shared.names import Outcome
 from shared.runs import RunInfo
 from shared.runs.info import PATH_KEY
@@ -265,8 +266,9 @@ def _details(
 
 
 def wanted_of(baseline: Mapping[str, Any], shown: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields what a baseline demands, with a mark at what failed, and its further keys."""
-    wrong = {key: check_of(shown, key).get(found) or () for key, found in _WRONG.items()}
+    """Yields what a baseline demands, with a mark at what an answer failed by, and its further keys."""
+    checked = {} if has_no_answer(shown) else shown
+    wrong = {key: check_of(checked, key).get(found) or () for key, found in _WRONG.items()}
     for key, label in _ASKED.items():
         texts = [text for text in baseline.get(key) or () if isinstance(text, str)]
         if texts:

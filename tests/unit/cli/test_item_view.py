@@ -1,5 +1,6 @@
 """What a terminal shows of single items of each kind: whole, as two lines, and before and after a retry."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,9 +16,11 @@ from shared.contracts.case_run import CasePayload
 from shared.names import Outcome
 from shared.runs import RunInfo
 from tests.support.case_pages import EXPECTED, GOOD, WRONG, item_row, run_info
-from tests.support.query_results import HOSTILE, answered
+from tests.support.query_results import HOSTILE, answered, baseline
 from tests.support.run_infos import info as turns_info
 from tests.support.run_pages import queries_run, query_rows, thread_rows, with_messages
+from worker.queries.reply import timed_out
+from worker.queries.verdict import query_result
 
 CASE = CasePayload(0, "m", "Read ticket 1.", id="ticket", criteria={"expected": EXPECTED})
 
@@ -98,6 +101,22 @@ def test_a_query_is_shown_with_its_checks_and_sources() -> None:
     assert (item.name, item.asked[0].who) == ("Q-001", "query")
     assert [spoken.who for spoken in item.answered] == ["answer", "sources"]
     assert not [line for line in item.checks if "in scope" in line]
+
+
+def test_a_query_without_an_answer_has_its_error_and_no_marks(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing was checked: its keywords are listed as they are, and those of a wrong answer are marked."""
+    asked = baseline("Q-001", must_contain=["Paris"])
+    wrong = answered("Q-002", "no", must_contain=["Paris"])
+    lost, failed = (
+        row._replace(payload=json.dumps(asked).encode())
+        for row in query_rows([query_result(asked, timed_out(30_004)), wrong])
+    )
+    print_whole(Output(GlobalOptions()), shown(queries_run(2), [lost, failed]))
+    text, _, marked = capsys.readouterr().out.partition("✗ Q-002")
+    assert "✗" not in text
+    assert "\n  required\n    Paris\n" in text
+    assert "\n  api_timeout: Timeout after 30s\n" in text
+    assert "\n  required\n    ✗ Paris\n" in marked
 
 
 def test_a_turn_is_shown_with_its_decision_and_summary() -> None:
