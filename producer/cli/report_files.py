@@ -24,31 +24,41 @@ class ReportFile(NamedTuple):
     path: Path
 
 
-def plan_files(paths: Sequence[Path], export: str | None) -> list[ReportFile]:
+def plan_files(paths: Sequence[Path], formats: Sequence[str] = ()) -> list[ReportFile]:
     """Decides formats and places of the files that were asked for.
 
     Args:
-        paths: values of `-o`; the suffix determines the format unless `export` is given.
-        export: value of `--export`; without a path it means `report.FORMAT` in the current folder, of junit
-            `report.xml`.
+        paths: values of `-o`; the suffix determines the format unless one is given.
+        formats: values of `--export`; without a path each means `report.FORMAT` in the current folder, of
+            junit `report.xml`.
 
     Raises:
-        UsageError: a suffix is unknown, a folder is missing, or a path cannot be written or is given twice.
+        UsageError: a suffix is unknown, a folder is missing, or a path cannot be written or is given twice;
+            or there are paths and several formats.
 
-    >>> plan_files([], "csv")
-    [ReportFile(format='csv', path=PosixPath('report.csv'))]
-    >>> plan_files([], "junit")
-    [ReportFile(format='junit', path=PosixPath('report.xml'))]
+    >>> [str(file.path) for file in plan_files([], ["csv", "junit"])]
+    ['report.csv', 'report.xml']
     """
-    files = [ReportFile(export or _format_of(path), path) for path in paths]
-    if export and not files:
-        suffix = next(iter(REPORT_SUFFIXES[export]), ".md")  # a job summary on GitHub is Markdown
-        files = [ReportFile(export, Path(f"report{suffix}"))]
+    if paths and len(formats) > 1:
+        raise UsageError(
+            f"-e: {', '.join(formats)} are several formats for the files of -o",
+            hint="leave out -e; the suffix of each -o is its format: -o report.xml -o report.md",
+        )
+    files = [ReportFile(formats[0] if formats else _format_of(path), path) for path in paths]
+    if not paths:
+        files = [ReportFile(each, _default_path(each)) for each in formats]
     for file in files:
         _check_place(file.path)
         if sum(other.path.resolve() == file.path.resolve() for other in files) > 1:
-            raise UsageError(f"{file.path}: is named twice", hint="give each report a file of its own")
+            raise UsageError(
+                f"{file.path}: is named twice", hint="give each report a file of its own; -o may be repeated"
+            )
     return files
+
+
+def _default_path(format_name: str) -> Path:
+    """Returns where a report is written without `-o`; a job summary on GitHub is Markdown."""
+    return Path(f"report{next(iter(REPORT_SUFFIXES[format_name]), '.md')}")
 
 
 def check_formats(files: Sequence[ReportFile], kind: Kind) -> None:

@@ -126,7 +126,7 @@ def command(
     from producer.cli.report_files import plan_files  # noqa: PLC0415 - same
     from producer.report.comparison.contents import Contents  # noqa: PLC0415 - same
 
-    files = plan_files(paths, None)
+    files = plan_files(paths)
     if wrong := [file for file in files if file.format not in FORMATS]:
         raise UsageError(
             f"{wrong[0].path}: a comparison is written as .html, .md or .json",

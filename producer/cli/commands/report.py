@@ -55,7 +55,7 @@ def command(
     from producer.cli.printing import print_results  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
-    files = plan_files(paths, format_name) if paths else []
+    files = plan_files(paths, [format_name] if format_name else []) if paths else []
     parsed_gates = [parse_gate(text) for text in gates]
     info = find_run(session, run)
     refuse_no_text(info.kind, no_text=no_text)

@@ -38,6 +38,6 @@ def command(
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    files = plan_files(reports.paths, reports.export)
+    files = plan_files(reports.paths, reports.formats)
     options = work.WorkOptions(workers.processes, workers.in_flight, files=files)
     return work.rescore(session, run, config, options)

@@ -111,7 +111,7 @@ def command(
 
     file = one_file(file, config)
     _refuse_contradictions(session, file, reports, options, gates)
-    files, parsed_gates = plan_files(reports.paths, reports.export), [parse_gate(text) for text in gates]
+    files, parsed_gates = plan_files(reports.paths, reports.formats), [parse_gate(text) for text in gates]
     webhook = _webhook(session, notify, options)
     submission, processes, started = None, workers.processes, None
     if file is not None:
@@ -198,5 +198,5 @@ def _refuse_contradictions(
         raise UsageError("--jsonl follows a run to its end", hint="`proctor watch RUN --jsonl`, or --json")
     if options.detach and gates:
         raise UsageError("--fail-on judges a run that has ended", hint="`proctor watch RUN --fail-on …`")
-    if options.detach and (reports.paths or reports.export):
+    if options.detach and (reports.paths or reports.formats):
         raise UsageError("a report is written when the run has ended", hint="`proctor report RUN -o FILE`")

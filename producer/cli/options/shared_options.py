@@ -96,11 +96,12 @@ class ReportOptions:
         metavar="FILE",
         help=f"Report to write; its suffix ({_SUFFIXES}) is its format; may be repeated.",
     )
-    export: str | None = option(
+    formats: tuple[str, ...] = option(
         "-e",
         "--export",
+        multiple=True,
         type=click.Choice(FORMATS),
-        help="Format of the report; without -o: report.FORMAT.",
+        help="Format of the report; without -o: report.FORMAT, and it may be repeated.",
     )
 
 

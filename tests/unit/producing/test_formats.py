@@ -53,8 +53,8 @@ def write_all(kind: Kind, folder: Path) -> dict[str, bytes]:
     """Writes a run in all formats of `-o`, in one pass, and returns the files by format."""
     names = [name for name in FORMATS if name in kinds.of(kind).formats]
     folder.mkdir()
-    files = plan_files([folder / f"r.{SUFFIXES.get(name, name)}" for name in names if name != "github"], None)
-    files += plan_files([folder / "summary"], "github")  # the one format that no suffix stands for
+    files = plan_files([folder / f"r.{SUFFIXES.get(name, name)}" for name in names if name != "github"])
+    files += plan_files([folder / "summary"], ["github"])  # the one format that no suffix stands for
     info, rows = sample(kind)
     totals = totals_of(kind)
     with ExitStack() as stack:
