@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from producer.cli.error_exit import SCHEMA_VERSION
-from producer.cli.preflight import Endpoint, Forecast, assumption, missing_keys, model_warnings
+from producer.cli.preflight import (
+    OWN_API,
+    Endpoint,
+    Forecast,
+    MissingKeys,
+    assumption,
+    missing_keys,
+    model_warnings,
+)
 from producer.load.bench_config import check_models
 from producer.load.case_checks import RUBRIC, models_of, walk
 from producer.load.cases import PlannedRun, plan_run
@@ -20,7 +28,7 @@ from shared.contracts.case_run import FREEFORM, CaseRun
 from shared.upstream.prices import ANSWER_LIMITS, cost_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from producer.cli.session import Session
     from producer.load.bench_cases import BenchCase
@@ -38,6 +46,9 @@ VERDICT_TOKENS: Final = 5
 """Assumed length of a judge's verdict."""
 GRADE_TOKENS: Final = 60
 """Assumed length of a grade by a rubric, with its reason."""
+
+_JUDGE_KEYS: Final = frozenset({"judge_model", "judge_models"})
+"""Settings that name judges."""
 
 
 class Estimate(NamedTuple):
@@ -117,7 +128,7 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast:
         answer_tokens=found.assumed_answer_tokens,
         unpriced=[whom for whom, (calls, usd) in costs.items() if calls and usd is None],
         warnings=[*model_warnings(_endpoints(plan), os.environ), *misspelt_models(plan, options.cases)],
-        missing=missing_keys(_under_test(plan), os.environ),
+        missing=_missing_keys(plan, options),
         items=plan.total,
         plan=plan,
     )
@@ -139,13 +150,32 @@ def _under_test(plan: PlannedRun) -> Iterator[Endpoint]:
             yield Endpoint(model, each.api_base, each.api_key_env, sent)
 
 
+def _judging(plan: PlannedRun, judges: Iterable[str]) -> Iterator[Endpoint]:
+    """Yields judges and the models of checks, as far as the cases need them, with their headers."""
+    run, cases = plan.run, [case for _, case in plan.cases]
+    needed = judges if any(case.entry.expected is not None for case in cases) else ()
+    called = {name: run.judges[name] for name in needed}
+    for model, each in {**called, **{name: run.check_models[name] for name in check_models(cases)}}.items():
+        yield Endpoint(model, each.api_base, each.api_key_env, run.model_headers.get(model, {}))
+
+
 def _endpoints(plan: PlannedRun) -> Iterator[Endpoint]:
     """Yields all models that a run calls, with the headers of their requests."""
     yield from _under_test(plan)
-    run, cases = plan.run, [case for _, case in plan.cases]
-    judges = run.judges if any(case.entry.expected is not None for case in cases) else {}
-    for model, each in {**judges, **{name: run.check_models[name] for name in check_models(cases)}}.items():
-        yield Endpoint(model, each.api_base, each.api_key_env, run.model_headers.get(model, {}))
+    yield from _judging(plan, plan.run.judges)
+
+
+def _missing_keys(plan: PlannedRun, options: SubmitOptions) -> MissingKeys | None:
+    """Returns what keeps a run from its verdicts.
+
+    The judge that nobody has named is asked only about answers that do not equal what was expected: a run
+    can do without it, and is only warned.
+    """
+    is_named = options.cases.judges is not None or _JUDGE_KEYS & plan.bench.config.settings.model_fields_set
+    under_test = list(_under_test(plan))
+    judging = list(_judging(plan, plan.run.judges if is_named else ()))
+    found = missing_keys([*under_test, *judging], os.environ)
+    return found._replace(remedy=OWN_API) if found and missing_keys(judging, os.environ) else found
 
 
 def estimated(plan: PlannedRun) -> Estimate:

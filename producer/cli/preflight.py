@@ -30,18 +30,22 @@ _VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
 SAMPLES: Final = (
     f"--api-base http://localhost:{DEFAULT_PORT}/v1 after `proctor sample-api`, for sample models"
 )
+OWN_API: Final = "set the api_base of each in model_configs, for an API that needs no key"
+"""For judges and models of checks, which `--api-base` does not place."""
 
 
 class MissingKeys(NamedTuple):
-    """Variables that calls of models under test need and do not get in this environment."""
+    """Variables that calls need and do not get in this environment."""
 
     why: str
     variables: Sequence[str]
+    remedy: str = SAMPLES
+    """How to do without them."""
 
     def as_error(self) -> UsageError:
         """The error for a command that starts its own workers."""
         lines = "; ".join(f"export {name}=…" for name in self.variables)
-        return UsageError(self.why, hint=f"{lines}, or {SAMPLES}")
+        return UsageError(self.why, hint=f"{lines}, or {self.remedy}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,7 @@ def missing_keys(endpoints: Iterable[Endpoint], environment: Mapping[str, str]) 
     """Returns the variables of keys that are not set here; None when all of them are.
 
     Args:
-        endpoints: the models under test.
+        endpoints: what is called.
         environment: of this process.
 
     >>> found = missing_keys([Endpoint("openai/gpt-4o"), Endpoint("groq/llama-3")], {"GROQ_API_KEY": "k"})

@@ -1,13 +1,17 @@
 """Before anything is sent: every problem of a file, what it costs, missing variables, places of reports."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from producer.cli.checking_cases import forecast
 from producer.cli.main import run
 from producer.cli.preflight import Forecast
 from producer.cli.session import Session
+from producer.load.source import Source
+from producer.options import SubmitOptions
 from tests.support.benches import HEAD, write
 
 BROKEN = """name: bench
@@ -152,6 +156,45 @@ def test_a_missing_key_ends_a_command_that_starts_workers(
     assert hint == f"hint: export OPENAI_API_KEY=…, or {sample}"
 
 
+@pytest.mark.parametrize(
+    ("rest", "option"),
+    [
+        ("config: {judge_model: openai/judge}\ntest_cases: [{input: Hi, expected: {a: 1}}]\n", ()),
+        ("test_cases: [{input: Hi, expected: {a: 1}}]\n", ("--judge", "openai/judge")),
+        ("test_cases: [{input: Hi, checks: [{rubric: Polite., model: openai/judge}]}]\n", ()),
+        ("test_cases: [{input: Hi, checks: [{similar: Ho, at_least: 0.5, model: openai/judge}]}]\n", ()),
+    ],
+    ids=["judge of the bench", "judge of the command line", "rubric", "similar"],
+)
+def test_a_missing_key_of_a_judge_or_a_check_ends_a_command_that_starts_workers(
+    rest: str,
+    option: Sequence[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Exit 2 before the models under test are paid for answers without a verdict."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr(Session, "count_workers", lambda *_: 0)
+    own = "model_configs: {m: {api_base: 'http://localhost:1/v1'}}\n"
+    bench = write(tmp_path, f"{HEAD}{own}{rest}")
+    code, out, err = result_of(capsys, "run", bench, *option)
+    assert (code, out) == (2, "")
+    error, hint = err.splitlines()
+    assert error == "error: OPENAI_API_KEY is not set: calls of openai/judge would fail"
+    assert hint.startswith("hint: export OPENAI_API_KEY=…, or set the api_base of each in model_configs")
+
+
+def test_the_judge_that_nobody_named_is_not_required(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers that equal what was expected need no judge: its missing key is a warning."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    own = "model_configs: {m: {api_base: 'http://localhost:1/v1'}}\n"
+    bench = write(tmp_path, f"{HEAD}{own}test_cases: [{{input: Hi, expected: {{a: 1}}}}]\n")
+    found = forecast(Source(bench), SubmitOptions())
+    assert found.missing is None
+    assert "OPENAI_API_KEY is not set here: calls of gpt-3.5-turbo fail" in found.warnings[0]
+
+
 def test_a_name_near_that_of_a_model_is_warned_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,9 +259,9 @@ def test_a_report_that_cannot_be_written_is_refused(
 
 def test_a_forecast_in_words() -> None:
     """Calls with what they are made of, what comes on top, and the cost as far as it is known."""
-    forecast = Forecast(8, "4 cases", more={"judges": 2, "checks": 0}, cost_usd=0.02, unpriced=["checks"])
+    found = Forecast(8, "4 cases", more={"judges": 2, "checks": 0}, cost_usd=0.02, unpriced=["checks"])
     assert (
-        str(forecast)
+        str(found)
         == "8 calls (4 cases), at most 2 calls by judges, at most about $0.02, checks of unknown price"
     )
-    assert forecast.total == 10
+    assert found.total == 10
