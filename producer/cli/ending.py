@@ -21,7 +21,8 @@ from producer.report.run_verdict import INTERRUPTED, next_command, verdict_of
 from shared.kinds import kind_named
 from shared.names import RunState
 from shared.runs import RunInfo
-from shared.upstream.costs import CostBook
+from shared.runs.upstreams import upstreams_of
+from shared.upstream.costs import CostBook, over_text
 
 
 def print_ending(
@@ -70,7 +71,7 @@ def print_ending(
     _print_dead_hint(session, info, document)
     print_gates(output, document)
     is_aborted = info.state == RunState.ABORTED
-    has_hint = is_aborted or (info.state == RunState.INCOMPLETE and _print_cost_cap_hint(session, info.run))
+    has_hint = is_aborted or (info.state == RunState.INCOMPLETE and _print_cost_cap_hint(session, info))
     if is_shown:
         show(closing(session, document, has_next=is_kept and not has_hint))
     if is_aborted and not options.json and not options.jsonl:
@@ -113,15 +114,17 @@ def _print_dead_hint(session: Session, info: RunInfo, document: Mapping[str, Any
         session.output.note(f"`proctor dead list {info.run}` shows why items ended in error")
 
 
-def _print_cost_cap_hint(session: Session, run: str) -> bool:
+def _print_cost_cap_hint(session: Session, info: RunInfo) -> bool:
     """Prints how to continue a run that ended because of its cost cap; returns whether it did."""
-    cost = CostBook(session.ledger.caller).read(run)
-    if cost.is_over:
-        session.output.note(
-            f"the cost cap is reached: ${cost.spent_usd:.6g} spent;"
-            f" `proctor resume {run} --max-cost USD` goes on with a higher one"
-        )
-    return cost.is_over
+    cost, upstreams = CostBook(session.ledger.caller).read(info.run), upstreams_of(info)
+    cap_usd = cost.cap_usd if cost.cap_usd is not None else upstreams and upstreams.max_cost
+    if cost.over_usd is None or cap_usd is None:
+        return False
+    session.output.note(
+        f"{over_text(cost.over_usd, cost.spent_usd, cap_usd)};"
+        f" `proctor resume {info.run} --max-cost USD` goes on with a higher cap"
+    )
+    return True
 
 
 def print_gates(output: Output, document: Mapping[str, Any]) -> None:

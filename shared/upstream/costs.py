@@ -29,8 +29,13 @@ class Cost(NamedTuple):
     """Billed cost, or cost that counts as billed."""
     held_usd: float
     """Cost reserved by calls in flight."""
-    is_over: bool
-    """Whether the last reservation exceeded the cap."""
+    over_usd: float | None = None
+    """What the call may cost for which there was no room; None while there is."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last reservation exceeded the cap."""
+        return self.over_usd is not None
 
 
 def to_nanos(usd: float) -> int:
@@ -95,8 +100,19 @@ def cost_from(fields: "Mapping[str, bytes | None]") -> Cost:
     """Reads the stored figures.
 
     >>> cost_from({"cap": None, "spent": b"1500000000", "held": None, "over": None})
-    Cost(cap_usd=None, spent_usd=1.5, held_usd=0.0, is_over=False)
+    Cost(cap_usd=None, spent_usd=1.5, held_usd=0.0, over_usd=None)
     """
-    cap, spent, held = (fields[name] for name in ("cap", "spent", "held"))
-    cap_usd = None if cap is None else int(cap) / NANOS
-    return Cost(cap_usd, int(spent or 0) / NANOS, int(held or 0) / NANOS, is_over=fields["over"] is not None)
+    cap, over = (None if (raw := fields[name]) is None else int(raw) / NANOS for name in ("cap", "over"))
+    return Cost(cap, int(fields["spent"] or 0) / NANOS, int(fields["held"] or 0) / NANOS, over)
+
+
+def over_text(next_usd: float, spent_usd: float, cap_usd: float) -> str:
+    """Returns the message for people that a cap is reached.
+
+    >>> over_text(0.02, 0.995, 1)
+    'cost cap reached: $0.995 of $1 is spent, and the next call may cost $0.02'
+    """
+    return (
+        f"cost cap reached: ${spent_usd:.6g} of ${cap_usd:.6g} is spent,"
+        f" and the next call may cost ${next_usd:.6g}"
+    )

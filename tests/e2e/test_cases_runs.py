@@ -191,7 +191,9 @@ def test_a_run_that_is_not_to_go_on_ends(
         assert (done.code, check(done, document(done))) == (code, True), done
         assert len(server.requests) < 20
         if code == 4:
-            resumed = cli("resume", document(done)["run_id"], "--max-cost", "1", *WORKERS)
+            run = document(done)["run_id"]
+            assert "of $0.004 is spent, and the next call may cost $" in cli("watch", run).err
+            resumed = cli("resume", run, "--max-cost", "1", *WORKERS)
             assert (resumed.code, document(resumed)["counts"]["passed"]) == (0, 20), resumed
             assert len(server.requests) == 20
 

@@ -20,8 +20,8 @@ class BudgetModel:
     until: dict[str, int] = field(default_factory=dict)
     lapsed: dict[str, int] = field(default_factory=dict)
     most: dict[str, int] = field(default_factory=dict)
-    is_over: bool = False
-    """Whether that was the answer to the last call."""
+    over: int | None = None
+    """What the last call would have cost, where that was too much."""
     overrun: int = 0
     """What calls have cost beyond what they had reserved."""
 
@@ -41,15 +41,15 @@ class BudgetModel:
         if amount > left and is_alone and least is not None and max(least, self.most.get(model, 0)) <= left:
             amount = left
         if amount > left:
-            self.is_over = self.is_over or is_alone
+            self.over = amount if is_alone else self.over
             return ("over", str(self.spent), str(most)) if is_alone else ("wait",)
-        self.is_over = False
+        self.over = None
         self.held[call], self.until[call] = amount, self.ledger + TIMES.lease_ms
         return ("ok",)
 
     def set_cap(self, cap: int) -> None:
         """What `CostBook.set_cap` does: the next reservation finds out whether the cap is reached."""
-        self.cap, self.is_over = cap, False
+        self.cap, self.over = cap, None
 
     def lapse(self) -> None:
         """Counts what dead processes had reserved as spent."""
@@ -87,5 +87,5 @@ class BudgetModel:
         fields |= {f"x:{call}": amount for call, amount in self.lapsed.items()}
         fields |= {f"m:{model}": cost for model, cost in self.most.items()}
         fields |= {"spent": self.spent, "held": self.reserved}
-        fields |= {"over": 1} if self.is_over else {}
+        fields |= {} if self.over is None else {"over": self.over}
         return fields if self.cap is None else {**fields, "cap": self.cap}

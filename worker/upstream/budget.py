@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from shared.clock import now_ms
 from shared.codecs.parked_items import WaitReason
-from shared.upstream.costs import NANOS, to_nanos
+from shared.upstream.costs import NANOS, over_text, to_nanos
 from worker.upstream.constants import WAIT_MS, draw_park_ms
 from worker.upstream.limiter import MOST_QUEUES, Deferred
 from worker.upstream.script_batcher import ScriptBatcher, ScriptFailedError
@@ -126,7 +126,7 @@ class Budget:
                     return hold
                 case [b"over", bytes(spent), bytes(cap)]:
                     queue.wake_next(WakeReason.POLL)  # the next one learns it too
-                    return OverBudget(over_text(estimate, int(spent), int(cap)))
+                    return OverBudget(over_text(estimate.usd, int(spent) / NANOS, int(cap) / NANOS))
                 case [b"wait"] if woken is WakeReason.TIMED_OUT or monotonic() >= deadline:
                     return Deferred(now_ms() + draw_park_ms(), WaitReason.BUDGET)
                 case [b"wait"]:
@@ -158,16 +158,3 @@ def reserve_arguments(hold: Reservation, estimate: Estimate, cap_usd: float) -> 
     """
     least = "" if estimate.least_usd is None else to_nanos(estimate.least_usd)
     return hold.run, hold.call, to_nanos(estimate.usd), least, to_nanos(cap_usd), hold.model
-
-
-def over_text(estimate: Estimate, spent: int, cap: int) -> str:
-    """Returns the message for people that a cap is reached.
-
-    >>> over_text(Estimate(0.02), 995_000_000, 1_000_000_000)
-    'cost cap reached: $0.995 of $1 is spent, and the next call may cost $0.02'
-    """
-    spent_usd, cap_usd = spent / NANOS, cap / NANOS
-    return (
-        f"cost cap reached: ${spent_usd:.6g} of ${cap_usd:.6g} is spent,"
-        f" and the next call may cost ${estimate.usd:.6g}"
-    )

@@ -20,7 +20,7 @@ if amount > left and held == 0 and least and math.max(least, tonumber(field[4]) 
 
 if amount > left then
   if held > 0 then return {'wait'} end
-  call('HSET', key, 'over', 1)
+  call('HSET', key, 'over', whole(amount))
   end_with_run(run, key, holds_key(run))
   return {'over', whole(spent), whole(cap)}
 end
