@@ -9,7 +9,8 @@ from producer.aggregate.related import ByCase
 from producer.aggregate.statistics import wilson
 from producer.report.cells import plain
 from producer.text import plural
-from shared.contracts.query_vocabulary import CHECKS, failed, json_object
+from shared.contracts.query_vocabulary import CHECKS, failed
+from worker.queries.fields import DOCUMENT_FIELDS, at
 
 Check = Mapping[str, Any]
 
@@ -146,10 +147,10 @@ def _without_ids(result: Mapping[str, Any]) -> str:
     >>> _without_ids({"response": {"relatedDocs": [{"docId": "d1"}]}}), _without_ids({"response": None})
     ('', '')
     """
-    related = json_object(result.get("response")).get("relatedDocs")
+    related = at(result, f"/response{DOCUMENT_FIELDS.related_docs}")
     if not isinstance(related, list) or not related:
         return ""
-    if any(isinstance(json_object(entry).get("docId"), str) for entry in related):
+    if any(isinstance(at(entry, DOCUMENT_FIELDS.doc_id), str) for entry in related):
         return ""
     return (
         f"; {plural(len(related), 'related document')} in the reply, but no id as text at the pointer"

@@ -31,24 +31,26 @@ class OpenedQuery(NamedTuple):
     @property
     def error(self) -> str:
         """Why there is no answer, with code and HTTP status; empty when there is one."""
-        if not self.code or self.result is None:
-            return ""
-        status = f" (HTTP {self.status})" if self.status else ""
-        return f"{self.code}{status}: {self.result['error']}"
+        return self._worded(f" (HTTP {self.status})" if self.status else "")
 
     def explained(self, run: QueryRun) -> str:
         """Returns the error; a 404 with the URL that was called, which is most likely a mistake."""
-        if self.status != NOT_FOUND or self.result is None:
+        if self.status != NOT_FOUND:
             return self.error
         url = shown_url(with_path(run.api_url, run.path))
-        return f"{self.code} (HTTP 404 from {url}; check --path and --api-url): {self.result['error']}"
+        return self._worded(f" (HTTP {self.status} from {url}; check --path and --api-url)")
+
+    def _worded(self, status: str) -> str:
+        """Returns why there is no answer, with what is said of the HTTP status."""
+        return f"{self.code}{status}: {self.result['error']}" if self.code and self.result else ""
 
     @property
     def shown(self) -> dict[str, Any]:
         """The result as reports for people show it: an error with its HTTP status."""
         result = self.result or {}
-        is_said = not self.status or str(self.status) in str(result.get("error"))
-        return result if is_said else {**result, "error": f"HTTP {self.status}: {result['error']}"}
+        error = result.get("error")
+        is_said = not self.status or str(self.status) in str(error)
+        return result if is_said else {**result, "error": f"HTTP {self.status}: {error}"}
 
 
 def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedQuery]:
