@@ -39,7 +39,8 @@ def check_prices(run: CaseRun, *, has_expected: bool) -> None:
         if cost_of(model, 0, 0, run.prices) is None:
             what = f"max_cost: the price of {shown(model)} is not known, so that no cap can be kept"
             given = "prices: {prompt_per_million: …, completion_per_million: …}"
-            raise ConfigError(what, hint=f"write model_configs: {{{json.dumps(model)}: {{{given}}}}}")
+            option = "give --price IN/OUT, or " if model in run.models and not run.recorded else ""
+            raise ConfigError(what, hint=f"{option}write model_configs: {{{json.dumps(model)}: {{{given}}}}}")
 
 
 def check_validators(file: TextFile) -> None:

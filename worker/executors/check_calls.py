@@ -34,6 +34,7 @@ from worker.validation.checks.rubric import judges_of, panel_score, recorded_vot
 from worker.validation.checks.similar import score_without_asking, similarity_score, texts_of
 from worker.validation.display import cut
 from worker.validation.paid_checks import Rules, close, next_check, skip_open
+from worker.validation.panel import blamed
 from worker.validation.scoring import Question, result_of
 
 Embed: TypeAlias = Callable[[EmbeddingRequest, History], Awaitable[EmbeddingOutcome]]
@@ -185,7 +186,7 @@ async def _ask_rubric(at: int, question: Question, state: _Asking, desk: CheckDe
             in_order = [given[judge] for judge in dict.fromkeys(judges_of(question.check))]
             score = panel_score(question.check, in_order)
             if score is None:
-                why = "; ".join(f"{cut(vote.judge)}: {cut(vote.why)}" for vote in votes if not vote.reply)
+                why = "; ".join(blamed(vote.judge, cut(vote.why)) for vote in votes if not vote.reply)
                 is_known = any(vote["verdict"] for vote in in_order)
                 score = unavailable(why, **({"votes": in_order} if is_known else {}))
             state.answers[question.key] = score
@@ -232,7 +233,7 @@ async def _ask_similar(at: int, question: Question, state: _Asking, desk: CheckD
 
 def _miss(questions: Sequence[Question], why: str, state: _Asking) -> None:
     """Notes that the model of some questions could not be asked."""
-    missing = unavailable(f"{cut(questions[0].check.options['model'])}: {why}")
+    missing = unavailable(blamed(questions[0].check.options["model"], why))
     state.answers |= {each.key: missing for each in questions}
 
 

@@ -148,9 +148,18 @@ def _why_open(votes: Sequence[Vote], tally: Tally) -> str:
     """Names who could not be asked."""
     if len(votes) == 1:
         return f"the judge could not be asked: {cut(votes[0].why, REPLY_CHARS)}"
-    missing = "; ".join(f"{cut(vote.judge)}: {cut(vote.why, VOTE_CHARS)}" for vote in votes if not vote.reply)
+    missing = "; ".join(blamed(vote.judge, cut(vote.why, VOTE_CHARS)) for vote in votes if not vote.reply)
     count = f"{tally.missing} of {tally.judges} judges could not be asked"
     return f"{count}, and the others are no majority: {missing}"
+
+
+def blamed(model: str, why: str) -> str:
+    """Names the model that could not be asked before the reason, unless the reason begins with it.
+
+    >>> blamed("m", "no route"), blamed("m", "m needs the variable KEY")
+    ('m: no route', 'm needs the variable KEY')
+    """
+    return why if why.startswith((f"{model} ", f"{model}: ")) else f"{cut(model)}: {why}"
 
 
 def _detail(votes: Sequence[Vote]) -> dict[str, Any]:

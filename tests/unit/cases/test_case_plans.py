@@ -14,6 +14,7 @@ from producer.options import CaseChoice, SubmitOptions
 from shared.contracts.case_config import CaseEntry
 from shared.contracts.case_run import CaseRun, Endpoint, Recorded, decode_case
 from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
+from shared.errors import ConfigError
 from shared.ledger.bounds import FIRST_LAYOUT, LAYOUT
 from tests.support.benches import CASES, HEAD, MINIMAL, plan, refusal, write
 
@@ -306,6 +307,20 @@ def test_a_cap_needs_prices(
         assert f"max_cost: the price of '{unpriced}' is not known" in refusal(bench, **choice)
     else:
         assert plan(bench, **choice).run.max_cost == 1
+
+
+def test_the_hint_on_an_unknown_price_names_the_option(tmp_path: Path) -> None:
+    """`--price` is that of the models under test, and not that of a judge."""
+    bench = write(tmp_path, f"{HEAD}{CASES}max_cost: 1\njudge_model: null\n")
+    with pytest.raises(ConfigError) as refused:
+        plan(bench)
+    assert refused.value.hint.startswith("give --price IN/OUT, or write model_configs: ")
+    bench = write(
+        tmp_path, f"{HEAD}test_cases: [{{input: a, expected: {{}}}}]\nmax_cost: 1\njudge_model: j\n"
+    )
+    with pytest.raises(ConfigError) as refused:
+        plan(bench, price=PRICE)
+    assert refused.value.hint.startswith("write model_configs: ")
 
 
 def test_a_configuration_comes_over_stdin_too(tmp_path: Path) -> None:

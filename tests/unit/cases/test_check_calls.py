@@ -200,6 +200,15 @@ def test_a_model_that_is_not_there_leaves_the_rest_unasked(check: dict[str, Any]
     assert len(desk.asked) == 1
 
 
+def test_a_model_that_the_reason_names_is_named_once() -> None:
+    """The error of a missing key begins with the model already."""
+    text = f"{SIMILAR['model']} needs the variable KEY"
+    failed = CallFailed(UpstreamError(FailureReason.UNAUTHORISED, text), History())
+    asked = Desk([], [failed]).play([SIMILAR])
+    assert isinstance(asked, ChecksAsked)
+    assert asked.rows[0].reason == f"could not be asked: {text}"
+
+
 def test_a_check_without_weight_never_decides_also_when_its_model_is_away() -> None:
     """Its row says that it could not be asked; the other checks are asked and decide."""
     failed = CallFailed(UpstreamError(FailureReason.UNREACHABLE, "no route"), History())
