@@ -271,7 +271,10 @@ class CasesEngine:
         Raises:
             ValidatorSecurityError, CheckUnusableError, SchemaError: no output could have been judged.
         """
-        with tracing.span("validate"):
+        with (
+            case.item.working(),
+            tracing.span("validate"),
+        ):  # the answer was paid for: a pause waits for its verdict
             result = await self._in_thread(self._run_stages, case.payload, reply)
         return JudgedCase(case.payload, reply, result)
 
@@ -352,7 +355,7 @@ class CasesEngine:
     async def _call(self, item: Item, request: ModelRequest, history: History) -> CallOutcome:
         """Calls a model on behalf of the run."""
         models = self._process.upstream.models
-        outcome = await models.call(request, self._context(item), history, on_send=item.calling)
+        outcome = await models.call(request, self._context(item), history, on_send=item.working)
         self._note(item, outcome)
         return outcome
 
@@ -374,7 +377,7 @@ class CasesEngine:
     async def _embed(self, item: Item, request: EmbeddingRequest, history: History) -> EmbeddingOutcome:
         """Embeds texts on behalf of the run."""
         models = self._process.upstream.models
-        outcome = await models.embed(request, self._context(item), history, on_send=item.calling)
+        outcome = await models.embed(request, self._context(item), history, on_send=item.working)
         self._note(item, outcome)
         return outcome
 

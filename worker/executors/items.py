@@ -79,27 +79,27 @@ class Released:
 class PoolItem:
     """One task of a pool on the loop."""
 
-    __slots__ = ("_calls", "started_ms", "task")
+    __slots__ = ("_steps", "started_ms", "task")
 
     def __init__(self) -> None:
         self.started_ms = 0
         """Time when its task began, epoch milliseconds."""
-        self._calls = 0
+        self._steps = 0
         self.task: asyncio.Task[None] | None = None
 
     @property
-    def is_calling(self) -> bool:
-        """Whether a call is in flight for it, which a pause lets end."""
-        return self._calls > 0
+    def is_working(self) -> bool:
+        """Whether a call or the verdict on its answer is under way, which a pause lets end."""
+        return self._steps > 0
 
     @contextmanager
-    def calling(self) -> Iterator[None]:
-        """Marks a call in flight; several may be, and a graceful stop waits until all have ended."""
-        self._calls += 1
+    def working(self) -> Iterator[None]:
+        """Marks a call, or the verdict on its answer; a graceful stop waits until all have ended."""
+        self._steps += 1
         try:
             yield
         finally:
-            self._calls -= 1
+            self._steps -= 1
 
 
 class Item(PoolItem):
@@ -239,7 +239,7 @@ class ItemPool(Generic[T]):
     def _stop(self, is_forced: bool) -> None:  # noqa: FBT001 - called through the loop, which takes positions
         self._is_stopping = True
         for item in self._items:
-            if item.task is not None and (is_forced or not item.is_calling):
+            if item.task is not None and (is_forced or not item.is_working):
                 item.task.cancel()
 
 

@@ -230,7 +230,7 @@ class LiveClaim:
             request_of(settings, thread.question.prompt),
             context_of(settings, run, self._lease.token, is_anew=thread.batch.is_anew),
             thread.history,
-            on_send=thread.calling,
+            on_send=thread.working,
         )
 
     def _decide(self, thread: LiveThread, answer: ModelAnswer | Refusal | None) -> None:

@@ -107,7 +107,7 @@ class QueriesEngine:
 
     async def _send(self, item: Item, request: QueryRequest, query: str) -> Sent[SendResult]:
         """Sends a query once."""
-        with item.calling(), tracing.span(self._run.method, self._target, kind="client") as span:
+        with item.working(), tracing.span(self._run.method, self._target, kind="client") as span:
             result = await send_once(self._loop.session(), request, query)
             span.set({"http.response.status_code": result.reply.status_code or None})
             if result.reply.failure is not None:

@@ -4,7 +4,7 @@ cache ──► budget ──► gate (limits, breaker, time limit) ──► cl
   ▲                                                           │
   └── short waits happen here; longer ones park the item ◄────┘ retry
 
-outcome = await upstream.models.call(request, context, history, on_send=item.calling)
+outcome = await upstream.models.call(request, context, history, on_send=item.working)
 match outcome:
     case Answered(reply, history): the model has answered, now or to an identical request before
     case Embedded(reply, history): the same, of `embed`

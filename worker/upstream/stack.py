@@ -2,7 +2,7 @@
 
 upstream = UpstreamStack(process.ledger, on_unreachable=process.exit_with, session=process.loop.session)
 outcome = await upstream.gate.call(endpoint, send, owner=lease.token)
-outcome = await upstream.models.call(request, context, history, on_send=item.calling)
+outcome = await upstream.models.call(request, context, history, on_send=item.working)
 upstream.close()
 """
 

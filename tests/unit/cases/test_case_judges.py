@@ -190,8 +190,8 @@ def test_a_stop_at_the_cost_cap_keeps_the_votes_that_came() -> None:
 def test_an_item_is_called_for_until_the_last_call_ends() -> None:
     """A pause lets all calls of a panel end, not only the quickest."""
     item = PoolItem()
-    with item.calling():
-        with item.calling():
-            assert item.is_calling
-        assert item.is_calling
-    assert not item.is_calling
+    with item.working():
+        with item.working():
+            assert item.is_working
+        assert item.is_working
+    assert not item.is_working
