@@ -12,7 +12,6 @@ MAX_NAME_CHARS: Final = 80
 """Characters of a check's name; a longer default name is cut."""
 PLACE: Final = " at "
 """Between a kind of check and its `json_path`."""
-_JSON_STARTS: Final = frozenset('{["-0123456789')
 """What numbers, lists and objects begin with, which stand in a sentence as they are."""
 
 
@@ -62,53 +61,35 @@ class Check(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return self.name or _default_name(self)
 
 
-def title(name: str, kind: str) -> str:
-    """Returns the name of a check as it stands in a sentence: what it looks for in quotation marks.
-
-    >>> title("rubric: Is polite.", "rubric"), title("max_words: 20", "max_words"), title("brief", "rubric")
-    ('rubric "Is polite"', 'max_words 20', 'brief')
-    >>> title("contains at $.city: Paris", "contains"), title("contains: {{ city }}", "contains")
-    ('contains at $.city "Paris"', 'contains "{{ city }}"')
-    """
-    begin, colon, argument = name.partition(": ")
-    if not colon or (begin != kind and not begin.startswith(f"{kind}{PLACE}")):
-        return name
-    is_json = argument[:1] in _JSON_STARTS and not argument.startswith("{{")
-    return f"{begin} {argument}" if is_json else f'{begin} "{argument.rstrip(".")}"'
-
-
-def finding(name: str, kind: str, reason: str, score: float | None, at_least: float | None = None) -> str:
-    """Writes what a check found: its title, a score between 0 and 1, and the reason.
+def finding(name: str, reason: str, score: float | None, at_least: float | None = None) -> str:
+    """Writes what a check found: its name, a score between 0 and 1, and the reason.
 
     Args:
         name: of the check.
-        kind: its row in the table of checks.
         reason: what was expected, and what was found.
         score: the score; None without one.
         at_least: the score that was needed and not reached; None says nothing of it.
 
-    >>> finding("contains: Paris", "contains", "it is not in the output", 0.0)
-    'contains "Paris": it is not in the output'
-    >>> finding("rubric: Is polite.", "rubric", "It is curt.", 0.6996, 0.7)
-    'rubric "Is polite": 0.6996, at least 0.7000 needed; It is curt.'
+    >>> finding("contains: Paris", "it is not in the output", 0.0)
+    'contains: Paris: it is not in the output'
+    >>> finding("rubric: Is polite.", "It is curt.", 0.6996, 0.7)
+    'rubric: Is polite: 0.6996, at least 0.7000 needed; It is curt.'
     """
     graded = f" ({score:.2f})" if at_least is None and score is not None and 0 < score < 1 else ""
-    return f"{title(name, kind)}{graded}: {_found(reason, score, at_least)}".removesuffix(": ")
+    return f"{name.rstrip('.')}{graded}: {_found(reason, score, at_least)}".removesuffix(": ")
 
 
-def example_finding(
-    name: str, kind: str, reason: str, score: float | None, at_least: float | None = None
-) -> str:
+def example_finding(name: str, reason: str, score: float | None, at_least: float | None = None) -> str:
     """Writes what a check found in one of many answers, for a line about all of them.
 
-    >>> example_finding("contains: Paris", "contains", "it is not in the output", 0.0)
-    'contains "Paris", e.g. it is not in the output'
-    >>> example_finding("rubric: Is polite.", "rubric", "It is curt.", 0.4)
-    'rubric "Is polite", e.g. 0.40; It is curt.'
+    >>> example_finding("contains: Paris", "it is not in the output", 0.0)
+    'contains: Paris, e.g. it is not in the output'
+    >>> example_finding("rubric: Is polite.", "It is curt.", 0.4)
+    'rubric: Is polite, e.g. 0.40; It is curt.'
     """
     graded = f"{score:.2f}; " if at_least is None and score is not None and 0 < score < 1 else ""
     found = f"{graded}{_found(reason, score, at_least)}".removesuffix("; ")
-    return f"{title(name, kind)}, e.g. {found}".removesuffix(", e.g. ")
+    return f"{name.rstrip('.')}, e.g. {found}".removesuffix(", e.g. ")
 
 
 def _found(reason: str, score: float | None, at_least: float | None) -> str:

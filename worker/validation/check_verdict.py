@@ -60,7 +60,7 @@ def _message(rows: Sequence[CheckResult], score: float | None, at_least: float |
         else [row for row in rows if row.passed is False and row.weight > 0]
     )
     named = [
-        finding(row.name, row.check, row.reason[:MAX_SHOWN_CHARS], row.score, row.at_least)
+        finding(row.name, row.reason[:MAX_SHOWN_CHARS], row.score, row.at_least)
         for row in failed[:MAX_SHOWN_CHECKS]
     ]
     if len(failed) > len(named):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from producer.report.cells import plain
 from producer.text import count, duration, rate, share, small_cost
 from shared.kinds import TURNS, Kind
 from shared.names import FINAL_STATES, Outcome, RunState
@@ -205,5 +206,6 @@ def plain_line(progress: Progress) -> str:
     line = f"{progress.run} {progress.state} {done} {words} | {rest}"
     line += "".join(f" | limit {limit}" for limit in progress.calls.limits)
     for failed in progress.calls.failed[:1]:
-        line += f" | last failure: {failed.item} {failed.code} {failed.message[:MESSAGE_CHARS]}".rstrip()
+        message = plain(failed.message, MESSAGE_CHARS)
+        line += f" | last failure: {failed.item} {failed.code} {message}".rstrip()
     return f"{line} | waiting: {progress.why}" if progress.why else line

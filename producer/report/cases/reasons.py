@@ -36,17 +36,18 @@ class Reason(NamedTuple):
     text: str
     kind: str
     """The same for all reasons that differ in values only."""
+    words: str
+    """What its kind is called: the name of a check, a path that differs, or the reason itself."""
 
 
 class Wordings:
-    """Names kinds of reasons in words: by a reason of that kind where the kind has gaps for values.
+    """Names kinds of reasons in words: those of the first reason of a kind, which others may share.
 
     >>> wordings = Wordings()
-    >>> for text in ("46 characters, at least 100 are needed", "7 characters, at least 100 are needed"):
-    ...     wordings.add(Reason(text, without_values(text)))
-    >>> wordings.add(Reason("/city is 4, expected 5", "/city differs"))
-    >>> wordings.of("… characters, at least … are needed"), wordings.of("/city differs")
-    ('46 characters, at least 100 are needed, and alike', '/city differs')
+    >>> for check in ("length: 20", "length: 30", "contains: Paris"):
+    ...     wordings.add(Reason("too long", without_values(check), check))
+    >>> wordings.of("length"), wordings.of("contains: Paris")
+    ('length: 20 and similar', 'contains: Paris')
     """
 
     def __init__(self) -> None:
@@ -54,21 +55,17 @@ class Wordings:
         self._several = set[str]()
 
     def add(self, reason: Reason) -> None:
-        """Takes a reason; of very many kinds with gaps the first ones are known."""
-        if GAP not in reason.kind:
-            return
+        """Takes a reason; of very many kinds the first ones are known."""
         first = self._firsts.get(reason.kind)
         if first is None and len(self._firsts) < MOST_KINDS:
-            self._firsts[reason.kind] = reason.text
-        elif first is not None and first != reason.text:
+            self._firsts[reason.kind] = reason.words
+        elif first is not None and first != reason.words:
             self._several.add(reason.kind)
 
     def of(self, kind: str) -> str:
         """Returns the words of a kind."""
-        first = self._firsts.get(kind)
-        if first is None:
-            return kind
-        return plain(first, KIND_CHARS) + ", and alike" * (kind in self._several)
+        words = plain(self._firsts.get(kind, kind), KIND_CHARS)
+        return f"{words} and similar" if kind in self._several else words
 
 
 def reason_of(case: OpenedCase) -> Reason | None:
@@ -76,13 +73,17 @@ def reason_of(case: OpenedCase) -> Reason | None:
     if case.row.outcome is Outcome.PASSED:
         return None
     if case.result is None or case.row.outcome is Outcome.SKIPPED:
-        return Reason(NOT_ASKED, NOT_ASKED)
+        return Reason(NOT_ASKED, NOT_ASKED, NOT_ASKED)
     if case.code:
-        return Reason(
-            plain(case.message or case.code, REASON_CHARS), without_values(case.message or case.code)
-        )
+        return _told(case.message or case.code)
     found = _difference(case.result.get("differences") or {}) or _check(case.result)
-    return found or Reason(plain(without_answer(case.message), REASON_CHARS), without_values(case.message))
+    return found or _told(without_answer(case.message))
+
+
+def _told(message: str) -> Reason:
+    """Makes a reason of a message, which names its kind if it has values."""
+    text, kind = plain(message, REASON_CHARS), without_values(message)
+    return Reason(text, kind, text if GAP in kind else kind)
 
 
 def without_answer(text: str) -> str:
@@ -124,7 +125,8 @@ def _difference(found: Mapping[str, Any]) -> Reason | None:
     kinds = {"changed": "differs", "missing": "is missing", "unexpected": "is not expected"}
     kind = f"{_PLACES.sub('/*', path)} {kinds.get(sort, 'is there too often or too rarely')}"
     text = difference + f", and {more:,} more" * bool(more)
-    return Reason(plain(text, REASON_CHARS), plain(kind, KIND_CHARS))
+    kind = plain(kind, KIND_CHARS)
+    return Reason(plain(text, REASON_CHARS), kind, kind)
 
 
 def _check(result: Mapping[str, Any]) -> Reason | None:
@@ -137,7 +139,8 @@ def _check(result: Mapping[str, Any]) -> Reason | None:
     if score is not None and 0 < score < 1:
         text = f"{check['check']} {score:.2f}: {text}"
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-    return Reason(plain(text, REASON_CHARS) + more, without_values(str(check["name"])))
+    name = str(check["name"])
+    return Reason(plain(text, REASON_CHARS) + more, without_values(name), name)
 
 
 def _value(value: Any) -> str:

@@ -82,7 +82,7 @@ def check_lines(result: Mapping[str, Any] | None) -> list[str]:
 
     >>> row = {"name": "rubric: Brief.", "check": "rubric", "passed": False, "score": 0.25, "reason": "Long."}
     >>> check_lines({"checks": [row | {"at_least": 0.7}, row | {"passed": True}]})
-    ['✗ rubric "Brief": 0.25, at least 0.70 needed; Long.', '✓ rubric "Brief" (0.25): Long.']
+    ['✗ rubric: Brief: 0.25, at least 0.70 needed; Long.', '✓ rubric: Brief (0.25): Long.']
     """
     return [_check_line(row) for row in (result or {}).get("checks") or ()]
 
@@ -100,12 +100,12 @@ def _check_line(row: Mapping[str, Any]) -> str:
 
 def check_finding(row: Mapping[str, Any]) -> str:
     """Writes what a check found, given its row; rows of earlier releases lack the score that was needed."""
-    return finding(row["name"], row["check"], row["reason"], row["score"], _missed(row))
+    return finding(row["name"], row["reason"], row["score"], _missed(row))
 
 
 def check_example(row: Mapping[str, Any]) -> str:
     """Writes what a check found in one of many answers, given its row."""
-    return example_finding(row["name"], row["check"], row["reason"], row["score"], _missed(row))
+    return example_finding(row["name"], row["reason"], row["score"], _missed(row))
 
 
 def _missed(row: Mapping[str, Any]) -> float | None:

@@ -12,6 +12,7 @@ from producer.aggregate.queries import check_of
 from producer.report.cases.reasons import without_answer
 from producer.report.queries.check_reasons import FAILED, PASSED, failures, word_of
 from producer.report.transcript import answer_text, as_read, as_text
+from shared.contracts.checks import finding
 from shared.contracts.prompts import SYSTEM_ROLES
 from shared.contracts.query_vocabulary import CHECKS, failed, json_object
 
@@ -137,26 +138,12 @@ def case_reason(result: Line) -> str:
     'pattern "^Yes" is nowhere in the output'
     >>> check = {"name": "contains: 14 days", "passed": False, "score": 0.0, "reason": "not there"}
     >>> case_reason({"message": "1 of 1 checks failed: …", "checks": [check, check | {"name": "brief"}]})
-    'contains "14 days": not there; brief: not there'
+    'contains: 14 days: not there; brief: not there'
     """
     failed_checks = [row for row in result.get("checks") or () if row.get("passed") is False]
-    reasons = [_check_reason(row) for row in failed_checks] or [str(result.get("message") or "")]
+    found = [finding(str(row["name"]), str(row.get("reason") or ""), None) for row in failed_checks]
+    reasons = found or [str(result.get("message") or "")]
     return "; ".join(filter(None, (without_answer(text) for text in reasons)))
-
-
-def _check_reason(row: Line) -> str:
-    """Returns the name of a check and what it found; what it looks for stands in one of them.
-
-    >>> _check_reason({"name": "contains: Lima", "reason": '"Lima" is nowhere in the output'})
-    'contains: "Lima" is nowhere in the output'
-    >>> _check_reason({"name": "rubric: Is polite.", "reason": "It has 0 words of it."})
-    'rubric "Is polite.": It has 0 words of it.'
-    """
-    name, reason = str(row["name"]), str(row.get("reason") or "")
-    sort, _, argument = name.partition(": ")
-    if not reason or not argument:
-        return f"{name}: {reason}".removesuffix(": ")
-    return f"{sort}: {reason}" if argument in reason else f'{sort} "{argument}": {reason}'
 
 
 def texts_of_query(line: Line) -> ItemTexts:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from producer.aggregate.compared_items import ComparedItem
 from producer.aggregate.comparison_groups import SideFacts, facets_of
-from producer.report.cases.reasons import Reason, Wordings
+from producer.report.cases.reasons import GAP, Reason, Wordings
 from producer.report.comparison.contents import Contents, Shown
 from producer.report.comparison.html_flips import MOST_GROUPS, facet_beside, flips, text_words
 from producer.report.comparison.item_texts import CheckText, ItemTexts
@@ -312,8 +312,9 @@ def _facets(contents: Contents, written: _Spooled, shown: Shown) -> dict[str, li
     for facet, value in facets_of(contents.found, after):
         facets.setdefault(facet, []).append(value)
     if shown.sort == "broken":
-        facets["reason"] = [reason_kind(shown)]
-        written.wordings.add(Reason(reason_of(shown).partition("; ")[0], reason_kind(shown)))
+        text, kind = reason_of(shown).partition("; ")[0], reason_kind(shown)
+        facets["reason"] = [kind]
+        written.wordings.add(Reason(text, kind, text if GAP in kind else kind))
         if after.outcome == Outcome.ERROR:
             written.errors.update(facets["reason"])
     kept = {"became", "reason", *contents.groups}

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from producer.cli.live.drawing import draw
 from producer.cli.live.events import Events
-from producer.cli.live.progress import Calls, Failed, Meter, Progress, figures, money
+from producer.cli.live.progress import Calls, Failed, Meter, Progress, figures, money, plain_line
 from producer.cli.live.upstream_monitor import limit_text
 from producer.cli.live.view import NoView, PlainView
 from producer.cli.options.global_options import GlobalOptions
@@ -133,6 +133,8 @@ def test_plain_line_tells_all_of_it_in_one_line(capsys: pytest.CaptureFixture[st
     assert "paid $0.0123 of $1.00" in line
     assert " | limit openai 480/500 req/min" in line
     assert " | last failure: case 3" in line
+    long = Calls(failed=(Failed("case 3", "upstream_refused", "x" * 100),))
+    assert plain_line(progress(calls=long)).endswith(f"upstream_refused {'x' * 60}...")
 
 
 def test_a_reason_that_counts_down_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:

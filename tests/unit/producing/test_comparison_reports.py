@@ -284,7 +284,7 @@ def test_the_panel_has_what_was_sent_what_was_checked_and_a_command() -> None:
     assert "proctor retry run-b --item case-1" in page
     assert 'href="b%20side.html#c2">B</a>' in page
     assert "proctor compare run-b run-a" in page
-    assert 'rubric "Says that it does not exist.": It has 0 words of it.' in text.replace("\\", "")
+    assert "rubric: Says that it does not exist: It has 0 words of it." in text.replace("\\", "")
 
 
 def test_cards_are_headed_by_names_then_times_then_ids() -> None:

@@ -175,4 +175,4 @@ def test_a_judge_that_is_away_matters_only_where_the_others_do_not_decide(
 def test_the_message_of_a_case_names_the_checks_that_failed() -> None:
     """Without a threshold of the case, those that could not be evaluated are among them."""
     result = validate({"checks": [BROKEN, FAILS]}, "a", sandbox=RAISES)
-    assert with_checks(result).message.startswith('2 of 2 checks failed: python "f": function f raised')
+    assert with_checks(result).message.startswith("2 of 2 checks failed: python: f: function f raised")
