@@ -62,10 +62,21 @@ def normalized(name: str, text: str, places: Iterable[tuple[str, str]]) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+def beginning(text: str) -> str:
+    """Returns a normalized document without the hash of what is beyond its kept lines.
+
+    >>> beginning("a\\n… 3 lines 0123456789abcdef\\n")
+    'a\\n… more lines\\n'
+    """
+    return re.sub(r"^… \d+ lines \w+$", "… more lines", text, flags=re.MULTILINE)
+
+
 def _timeless(value: Any, key: str = "") -> Any:
     """A JSON value in which each number below a key that names a time is 0."""
     match value:
         case dict():
+            if isinstance(named := value.get("metric"), str) and TIMES.search(named):
+                key = named  # a figure that says by its name that it is a time
             return {
                 name: _timeless(inner, key if TIMES.search(key) else name) for name, inner in value.items()
             }

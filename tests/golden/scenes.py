@@ -30,6 +30,7 @@ class Scene:
         files: what stands in the folder in which it runs, by name.
         item: what `show` shows.
         recorded: whether the answers that the sample API gives are recorded first, and then judged.
+        is_timed: whether a real API answers, so that the order of what is far down in a page may differ.
         after: further commands, each with its arguments.
     """
 
@@ -38,6 +39,7 @@ class Scene:
     item: str
     files: dict[str, str] = field(default_factory=dict)
     recorded: bool = False
+    is_timed: bool = False
     after: tuple[tuple[str, ...], ...] = ()
 
 
@@ -82,7 +84,12 @@ def _judged(name: str, bench: dict[str, object], answers: dict[str, str], *more:
 
 SCENES: Final = (
     Scene("turns", (_example("turns.jsonl"), "--name", "Turns"), "0"),
-    Scene("queries", (_example("copilot/data/evaluation_baselines.json"), "--api-url", "$API"), "Q-06"),
+    Scene(
+        "queries",
+        (_example("copilot/data/evaluation_baselines.json"), "--api-url", "$API"),
+        "Q-06",
+        is_timed=True,
+    ),
     _recorded("bench", "bench.config.yaml", "--api-base", "$MODELS", item="case 1"),
     _recorded(
         "prompts",
