@@ -101,23 +101,27 @@ def read_recorded(
             continue
         key, row = pair
         places[key] = line.where
-        found[key] = Recorded(
-            readable(row.output),
-            row.latency_seconds,
-            row.cost_usd,
-            row.prompt_tokens,
-            row.completion_tokens,
-            readable(row.reasoning)[:REASONING_CHARS],
-            row.tool_calls,
-            readable(row.refusal),
-            row.cached,
-        )
+        found[key] = _recorded(row)
     problems.raise_found()
     if not found:
         raise InputError(
             f"{file.name}: no outputs in it", hint='write {"case": 0, "model": "…", "output": "…"}'
         )
     return found
+
+
+def _recorded(row: OutputRow) -> Recorded:
+    return Recorded(
+        readable(row.output),
+        row.latency_seconds,
+        row.cost_usd,
+        row.prompt_tokens,
+        row.completion_tokens,
+        readable(row.reasoning)[:REASONING_CHARS],
+        row.tool_calls,
+        readable(row.refusal),
+        row.cached,
+    )
 
 
 def recorded_for(

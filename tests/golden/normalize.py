@@ -63,10 +63,10 @@ def normalized(name: str, text: str, places: Iterable[tuple[str, str]]) -> str:
 
 
 def beginning(text: str) -> str:
-    """Returns a normalized document without the hash of what is beyond its kept lines.
+    r"""Returns a normalized document without the hash of what is beyond its kept lines.
 
-    >>> beginning("a\\n… 3 lines 0123456789abcdef\\n")
-    'a\\n… more lines\\n'
+    >>> beginning("a\n… 3 lines 0123456789abcdef\n")
+    'a\n… more lines\n'
     """
     return re.sub(r"^… \d+ lines \w+$", "… more lines", text, flags=re.MULTILINE)
 
