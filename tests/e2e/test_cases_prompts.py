@@ -77,7 +77,7 @@ def test_prompts_and_checks_end_to_end(cli: Cli, tmp_path: Path) -> None:
         ("contains: Spain", True),
     ]
     assert (es["score"], es["passed"], chat["passed"]) == (0.5, True, False)
-    assert chat["message"].startswith('regex "^nothing$"')
+    assert chat["message"].startswith("regex: ^nothing$: ")
     _check_sent([(request.body, request.headers) for request in server.requests])
 
 

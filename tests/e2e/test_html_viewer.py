@@ -222,6 +222,7 @@ def test_a_search_shows_how_far_it_is(browser: Browser, page: str) -> None:
     try:
         browser.open(page)
         browser.type("[data-q]", "even")
+        eventually(lambda: _holds(browser.texts(SHOWN)[0], "0% searched"))
         browser.type("[data-q]", "needle-5")
         eventually(partial(says, browser, SHOWN, "3 of 2,000 cases, 0% searched"))  # 5, 50 and 55 failed
         browser.evaluate("window.isHeld = false")

@@ -449,8 +449,8 @@ def test_timeouts_lower_the_calls_at_a_time_for_all_and_success_raises_them(
                 await at_last(upstream, ENDPOINT, limited)
 
         await asyncio.gather(*(one() for _ in range(40)))
-        early, late = turned_away[:200], turned_away[-400:-100]
-        assert sum(late) < 0.5 * sum(early) * len(late) / len(early)
+        late = turned_away[-400:-100]
+        assert sum(late) / len(late) < 0.4, "of forty at a time three in four would be turned away"
         adaptive = book_of(redis_client).states()[0].adaptive
         assert adaptive is not None
         assert 2 < adaptive < 30
