@@ -85,8 +85,8 @@ def test_only_more_than_chance_fails(cli: Cli, api: str, file: Path, tmp_path: P
     assert lone.code == 0, lone
     assert "= No significant difference: 1 of 6 queries broken, nothing fixed" in lone.out
     text = " ".join(lone.out.split())
-    assert "1 of 6 queries got worse, none better, which may be chance: if A and B were equally good" in text
-    assert "(McNemar's test: p = 0.5, level 0.05); 1 changed query is too few to decide." in text
+    assert "1 of 6 queries got worse, none better, which may be chance (McNemar's mid-p test" in text
+    assert "(McNemar's mid-p test: p = 0.5, level 0.05); 1 changed query is too few to decide." in text
     assert [line[:1] for line in lone.out.splitlines()[:3]] == [" ", "A", "B"], "A and B are named first"
     assert (
         lone.out.index("6 queries in both: 1 broken") < lone.out.index("SCORE") < lone.out.index("= No sig")

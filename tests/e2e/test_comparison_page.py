@@ -68,7 +68,7 @@ def test_the_first_screen_says_what_changed(browser: Browser, page: str) -> None
         "No significant difference: 3 of 42 answers broken, 1 fixed, 1 answer changed"
     ]
     [why] = browser.texts(".verdict .why")
-    assert "if A and B were equally good, a split this uneven would occur" in why
+    assert "(McNemar's mid-p test" in why
     assert "1 of the 3 broken ended in an error in B: that may be the API and not the change." in why
     assert [text.split()[0] for text in browser.texts(".side h3")] == ["A,", "B,"]
     assert browser.texts(".settings > summary") == [

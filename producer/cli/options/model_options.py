@@ -50,7 +50,7 @@ class ModelOptions:
         "--temperature",
         type=click.FloatRange(0, 2),
         metavar="T",
-        help="Models: sampling temperature [default: the provider's].",
+        help="Models: sampling temperature [default: the bench's, else 0.1; for turns the provider's].",
     )
     max_cost: float | None = option(
         "--max-cost",

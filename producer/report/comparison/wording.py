@@ -25,7 +25,6 @@ LISTS: Final = ("broken", "fixed", "changed")
 TONES: Final = {"better": "p", "worse": "f"}
 """Letters of outcomes by verdict."""
 ALMOST_NEVER: Final = 0.0001
-OFTEN: Final = 0.4
 FEW: Final = 10
 """Changed units below which a test finds little; fewer than five are never significant at a level of 0.05."""
 
@@ -130,23 +129,6 @@ def listed_transitions(document: Mapping[str, Any]) -> str:
     return ", ".join(f"{number:,} {plain(name)}" for name, number in document["transitions"].items())
 
 
-def chance(p_value: float) -> str:
-    """Describes how often chance makes a split that is at least as uneven.
-
-    >>> chance(0.0125), chance(0.21), chance(0.5)
-    ('in 1 of 80 comparisons', 'in 1 of 5 comparisons', 'in half of all comparisons')
-    >>> chance(0.00001)
-    'in less than 1 of 10,000 comparisons'
-    """
-    if p_value < ALMOST_NEVER:
-        return "in less than 1 of 10,000 comparisons"
-    if p_value > OFTEN:
-        return "in half of all comparisons" if p_value < 1 - OFTEN else "in most comparisons"
-    times = 1 / p_value
-    digits = 10 ** max(0, len(str(int(times))) - 2)
-    return f"in 1 of {round(times / digits) * digits:,} comparisons"
-
-
 _OBVIOUS: Final = {"passed → failed", "failed → passed"}
 
 
@@ -199,13 +181,12 @@ def _test_sentence(document: Mapping[str, Any]) -> str:
     if not worse:
         split = f"{better:,} of {units} got better, none worse"
     level = test["level_each"]
-    p = f"McNemar's test: p {_p(test['p_value'], level)}, level {level:g}"
-    often = f"if A and B were equally good, a split this uneven would occur {chance(test['p_value'])} ({p})"
+    p = f"McNemar's mid-p test: p {_p(test['p_value'], level)}, level {level:g}"
     if is_beyond_chance(document):
-        return f"{split}, which is more than chance: {often}."
+        return f"{split}, which is more than chance ({p})."
     changed = worse + better
     few = f"; {plural(changed, f'changed {unit}')} {'is' if changed == 1 else 'are'} too few to decide"
-    return f"{split}, which may be chance: {often}{few if changed < FEW else ''}."
+    return f"{split}, which may be chance ({p}){few if changed < FEW else ''}."
 
 
 def _judged_sentences(document: Mapping[str, Any]) -> Iterator[str]:

@@ -144,16 +144,15 @@ def test_sentences_say_how_sure_it_is() -> None:
     assert headline(lost) == "B is worse: 9 of 9 cases broken, nothing fixed"
     test, rate = sentences(lost)
     assert test == (
-        "9 of 9 cases got worse, none better, which is more than chance: if A and B were equally good, a"
-        " split this uneven would occur in 1 of 510 comparisons (McNemar's test: p = 0.002, level 0.05)."
+        "9 of 9 cases got worse, none better, which is more than chance"
+        " (McNemar's mid-p test: p = 0.002, level 0.05)."
     )
     assert rate == "Pass rate 100.0% → 0.0%, a loss of 100.0 points (95% interval -100.0 to -47.8)."
     few = compared(2, 6).as_document()
     assert headline(few) == "No significant difference: 2 of 6 cases broken, nothing fixed"
     assert sentences(few)[0] == (
-        "2 of 6 cases got worse, none better, which may be chance: if A and B were equally good, a split this"
-        " uneven would occur in 1 of 4 comparisons (McNemar's test: p = 0.25, level 0.05); 2 changed cases"
-        " are too few to decide."
+        "2 of 6 cases got worse, none better, which may be chance"
+        " (McNemar's mid-p test: p = 0.25, level 0.05); 2 changed cases are too few to decide."
     )
     same = compared(0).as_document()
     assert (headline(same), sentences(same)) == (
@@ -234,7 +233,7 @@ def test_a_p_value_is_on_its_side_of_the_level() -> None:
     """A p of 0.0501 is not written as 0.05 beside a level of 0.05."""
     document = flipped(21, 10)
     assert document["verdict"] == "no significant difference"
-    assert "(McNemar's test: p = 0.0501, level 0.05)." in sentences(document)[0]
+    assert "(McNemar's mid-p test: p = 0.0501, level 0.05)." in sentences(document)[0]
 
 
 def test_a_handful_of_cases_has_no_interval_and_decides_nothing() -> None:
