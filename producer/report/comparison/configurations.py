@@ -40,10 +40,11 @@ def turn_configuration(info: RunInfo) -> dict[str, Any]:
 def case_configuration(info: RunInfo) -> dict[str, Any]:
     """Returns what makes the results of cases differ; headers may carry secrets, so not their values."""
     run = CaseRun.from_snapshot(info.snapshot)
+    called = {} if run.recorded else {"endpoint": _endpoints(run.models)}
     return {
         "system prompt": run.system_prompt,
         "models": list(run.models),
-        "endpoint": _endpoints(run.models),
+        **called,
         "prompts": list(run.prompts),
         PROMPT: Placed(
             {("", name): _template(each) for name, each in run.templates.items()}, names_place=True

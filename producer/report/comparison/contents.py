@@ -127,6 +127,11 @@ class Contents:
         named = [(side.bench, side.source) for side in self.sides]
         if named[0] == named[1] or not all(source for _, source in named):
             return ""
+        one_recorded, other_recorded = (
+            bool((side.configuration or {}).get("recorded outputs")) for side in self.sides
+        )
+        if named[0][0] == named[1][0] and one_recorded != other_recorded:
+            return ""  # one judges answers to the same bench, which the settings say
         one, other = (f"{bench} ({source})" if bench else source for bench, source in named)
         return f"These runs are of different inputs: A of {one}, B of {other}."
 

@@ -54,7 +54,7 @@ def case_inputs(info: RunInfo) -> Read:
             system=hash_of(case.system),
             instructed=sent.instructed,
             given=hash_of(case.vars, run.shared_vars, case.images, own),
-            recorded=hash_of(recorded),
+            recorded=b"" if recorded is None else hash_of(recorded),
             expected=verdict_hash(case),
             sent=answer_hash(case, run.system_prompt, call(case.model, case.prompt_id)),
             judged=verdict_hash(

@@ -266,6 +266,16 @@ def test_runs_of_different_inputs_are_called_so_first() -> None:
     assert page.index(sentence) < page.index("A, before")
 
 
+def test_answers_that_are_judged_again_are_of_the_same_input() -> None:
+    """A rescored run of the same bench has another source, which the settings explain."""
+    lines, settings = [case_line(1, "yes")], ({"recorded outputs": False}, {"recorded outputs": True})
+    with comparison(lines, lines, configurations=settings) as contents:
+        one, other = (side._replace(bench="capitals") for side in contents.sides)
+        again = replace(contents, sides=(one, other._replace(source="answers of another run")))
+        assert again.other_input() == ""
+        assert again.differences() == "One thing differs: recorded outputs false → true."
+
+
 def test_the_panel_has_what_was_sent_what_was_checked_and_a_command() -> None:
     """System message, checks by their names and a command for each run; reports link to their pages."""
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "How long?"}]
