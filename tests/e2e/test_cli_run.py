@@ -3,9 +3,11 @@
 import csv
 import json
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
 import pytest
 
 from tests.support.cli import PROCTOR, Cli
@@ -22,7 +24,11 @@ COUNTS: Final = {"total", "passed", "failed", "error", "skipped", "decided"}
 
 def workers_left() -> list[str]:
     """Command lines of worker processes that this session has started and that still run."""
-    return [" ".join(each.cmdline()) for each in marked_processes() if "worker" in each.cmdline()]
+    found = []
+    for each in marked_processes():
+        with suppress(psutil.Error):  # it may end while it is looked at
+            found.append(each.cmdline())
+    return [" ".join(command) for command in found if "worker" in command]
 
 
 def test_run_prints_a_summary_and_leaves_no_worker(cli: Cli) -> None:
