@@ -12,7 +12,6 @@ MAX_NAME_CHARS: Final = 80
 """Characters of a check's name; a longer default name is cut."""
 PLACE: Final = " at "
 """Between a kind of check and its `json_path`."""
-"""What numbers, lists and objects begin with, which stand in a sentence as they are."""
 
 
 class Check(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

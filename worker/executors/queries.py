@@ -21,7 +21,7 @@ from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.observability.counters import Call
 from shared.runs import RunStore
-from shared.upstream.failure_reasons import FailureReason, Health
+from shared.upstream.failure_reasons import Health
 from shared.upstream.limits import Limits
 from worker.executors.items import Item, ItemResult, ItemsExecutor, ParkedItem
 from worker.loop import Loop
@@ -29,11 +29,10 @@ from worker.process import WorkerProcess
 from worker.queries.checks import fold_apostrophes
 from worker.queries.reply import Reply
 from worker.queries.verdict import outcome, query_result
-from worker.upstream.constants import REFUSED_WAIT_MS, WAIT_MS
 from worker.upstream.endpoints import api_endpoint, run_scope
 from worker.upstream.gate import Deferred, Gate, Sent
 from worker.upstream.query_client import QueryRequest, SendResult, build_request, send_once
-from worker.upstream.retry import QueryRetryPolicy, query_retry_wait_s
+from worker.upstream.retry import QueryRetryPolicy, frees_slot, query_retry_wait_s
 from worker.upstream.telemetry import http_attributes, log_failure
 
 GRACE_S: Final = 5.0
@@ -99,8 +98,7 @@ class QueriesEngine:
                 return result.reply
             self._gate.counts.add(self._run.api_url, Call.RETRIES + result.reply.code)
             failure = result.reply.code
-            is_refused = result.reply.failure is FailureReason.RATE_LIMITED
-            if 1000 * wait_s > (REFUSED_WAIT_MS if is_refused else WAIT_MS):
+            if frees_slot(result.reply.failure, 1000 * wait_s):
                 state = ParkedState(WaitReason.RETRY, History(item.attempts, code=failure))
                 return ParkedItem(item.attempts, wait_s, state)
             await asyncio.sleep(wait_s)

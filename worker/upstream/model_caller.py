@@ -39,7 +39,6 @@ from worker.upstream.chat import (
     TokenEstimate,
     estimate_tokens,
 )
-from worker.upstream.constants import REFUSED_WAIT_MS, WAIT_MS
 from worker.upstream.contacts import Contact, Contacts
 from worker.upstream.embeddings import (
     EmbeddingReply,
@@ -50,7 +49,7 @@ from worker.upstream.embeddings import (
 from worker.upstream.endpoints import Endpoint, model_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
 from worker.upstream.gate import Deferred, Gate, Sent
-from worker.upstream.retry import GiveUp, ModelRetryPolicy, plan_retry
+from worker.upstream.retry import GiveUp, ModelRetryPolicy, frees_slot, plan_retry
 from worker.upstream.telemetry import (
     chat_attributes,
     embedded_attributes,
@@ -365,8 +364,7 @@ class ModelCaller:
                 self._gate.counts.add(request.model, Call.RETRIES + error.code)
                 wait_ms = step.ms - now_ms()
                 log_call_failure(request, error, attempt, max(0, wait_ms) / 1000)
-                is_refused = error.reason is FailureReason.RATE_LIMITED
-                if wait_ms > (REFUSED_WAIT_MS if is_refused else WAIT_MS):
+                if frees_slot(error.reason, wait_ms):
                     return CallDeferred(step.ms, WaitReason.RETRY, history)
                 await asyncio.sleep(max(0, wait_ms) / 1000)
                 continue

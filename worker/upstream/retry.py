@@ -32,6 +32,7 @@ from typing import Final, NamedTuple
 from shared.codecs.parked_items import History
 from shared.contracts.query_vocabulary import DEFAULT_DELAY_S, MAX_RETRIES
 from shared.upstream.failure_reasons import ENDS_QUERY_RUN, RETRYABLE, FailureReason
+from worker.upstream.constants import REFUSED_WAIT_MS, WAIT_MS
 from worker.upstream.retry_after import MAX_WAIT_S
 
 MIN_QUERY_WAIT_S: Final = 1.0
@@ -126,6 +127,17 @@ def plan_retry(
         return history, GiveUp(history.code)
     history = history._replace(waited_ms=history.waited_ms + wait_ms)
     return history, RetryAt(now_ms + wait_ms, is_attempt)
+
+
+def frees_slot(reason: FailureReason | None, wait_ms: float) -> bool:
+    """Returns whether a wait before the next attempt is too long to hold a slot for: the item is parked.
+
+    >>> [frees_slot(FailureReason.RATE_LIMITED, ms) for ms in (500, 1_000)]
+    [False, True]
+    >>> frees_slot(FailureReason.TIMEOUT, 1_000)
+    False
+    """
+    return wait_ms > (REFUSED_WAIT_MS if reason is FailureReason.RATE_LIMITED else WAIT_MS)
 
 
 def backoff_s(
