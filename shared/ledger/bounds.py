@@ -29,6 +29,8 @@ WINDOW_FACTOR: Final = 2
 """Chunks in the broker or leased, per chunk that the registered workers can work on at a time."""
 ASIDE_FACTOR: Final = 8
 """Chunks of a run that are begun, those put aside included, per chunk that may be under way at a time."""
+PERCENT: Final = 100
+"""A whole chunk, where chunks of a run of limited width count by what is left of them."""
 TOP_UP: Final = 50
 """Most chunks one call publishes; a tick publishes `TICK_TOP_UP`."""
 TICK_TOP_UP: Final = 500

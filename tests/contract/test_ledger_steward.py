@@ -14,6 +14,7 @@ from tests.support.ledger_runs import (
     decide,
     decide_all,
     keys_with,
+    rows_of,
     state_of,
     submit_cases,
     submit_turns,
@@ -335,3 +336,19 @@ def test_a_run_of_limited_width_is_worked_on_in_order(ledger: TimedLedger) -> No
     decide(ledger, Wake("cases", "r1", "2", 1, ""))
     again = ledger.retry("r1", "op", chunks=[ChunkPlan("a", [str(at)]) for at in range(5)])
     assert [wake.chunk for wake in again] == ["1.0", "1.1"]
+
+
+def test_a_chunk_that_comes_back_counts_by_what_is_left_of_it(ledger: TimedLedger) -> None:
+    """A run of limited width begins with its next chunk while two halves take the place of one."""
+    ledger.tick("w1", ["cases"], 10)
+    ledger.live_ms(1000)
+    submit_cases(ledger, "r1", [[str(at), str(at + 1)] for at in range(0, 12, 2)], wide=2)
+    for chunk, following in (("0", "2"), ("1", "3")):
+        half = rows_of(ledger.claim("r1", chunk, "a", "w1"))[:1]
+        parked = ledger.commit("r1", chunk, "a", half, back=True, due_ms=ledger.now_ms + 1000)
+        assert [wake.chunk for wake in parked.wakes] == [following]
+    ledger.pass_ms(2000)
+    back = ledger.tick("w1", ["cases"], 10)
+    assert sorted(wake.chunk for wake in back) == ["0", "1"]
+    assert decide(ledger, Wake("cases", "r1", "2", 2, "")).wakes == []
+    assert [wake.chunk for wake in decide(ledger, back[0]).wakes] == ["4"]

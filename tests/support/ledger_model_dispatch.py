@@ -1,9 +1,10 @@
 """The rules of dispatch that several scripts share, as the ledger's model states them."""
 
+from math import ceil
 from typing import Any
 
 from shared.ledger import Wake
-from shared.ledger.bounds import BULK, OVERDUE_FACTOR, TOP_UP, WINDOW_FACTOR, WINDOW_FLOOR
+from shared.ledger.bounds import BULK, OVERDUE_FACTOR, PERCENT, TOP_UP, WINDOW_FACTOR, WINDOW_FLOOR
 from shared.ledger.times import TIMES
 from shared.ledger.wire import count_marks
 from tests.support.ledger_model_state import (
@@ -148,6 +149,8 @@ class Dispatch:
         run.chunks[chunk].state = "D"
         self.kind_of(run).parked[run.run, chunk] = due_ms
         if run.wide:
+            left, parts = self.undone(run, chunk), run.plan[chunk].parts
+            run.chunks[chunk].rest = ceil(PERCENT * len(left) / len(parts))
             self.join_ring(run)
 
     def measure_window(self, kind: KindState) -> None:

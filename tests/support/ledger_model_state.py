@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from shared.kinds import all_kinds
 from shared.ledger import DeadItem
-from shared.ledger.bounds import ASIDE_FACTOR, FIRST_LAYOUT, WINDOW_FLOOR
+from shared.ledger.bounds import ASIDE_FACTOR, FIRST_LAYOUT, PERCENT, WINDOW_FLOOR
 
 
 class Part(NamedTuple):
@@ -64,6 +64,8 @@ class Record:
     claimed_ms: int | None = None
     strikes: int | None = None
     repeated: int | None = None
+    rest: int | None = None
+    """Share of its items that it had when it was put aside, in percent; of runs of limited width."""
     since_ms: int | None = None
     """When its last wake-up was sent, on the ledger clock."""
 
@@ -124,11 +126,15 @@ class Run:
     def next_chunk(self) -> str | None:
         """The chunk that is published next; none when none waits, or as many as may be are under way."""
         chunk = min(self.waiting, key=lambda name: (order(name), name), default=None)
-        aside = sum(record.state == "D" for record in self.chunks.values())
+        return None if self._is_full() and chunk not in self.chunks else chunk
+
+    def _is_full(self) -> bool:
+        if not self.wide or len(self.chunks) < self.wide:
+            return False
         if self.wide == 1 or len(self.chunks) >= ASIDE_FACTOR * self.wide:
-            aside = 0
-        is_full = bool(self.wide) and len(self.chunks) - aside >= self.wide
-        return None if is_full and chunk not in self.chunks else chunk
+            return True
+        under_way = [record.rest for record in self.chunks.values() if record.state != "D"]
+        return sum(PERCENT if rest is None else rest for rest in under_way) >= PERCENT * self.wide
 
 
 @dataclass

@@ -328,6 +328,7 @@ class ItemsExecutor:
         if claim.status != "ok":
             summary["status"] = claim.status
             return summary
+        admission.release(lease.items - len(claim.items))  # a chunk that comes back has few items left
         engine = self._engine_of(lease.run)
         found = [each._replace(payload=engine.packing.unpack(each.payload)) for each in claim.items]
         items = [Item(lease, claimed, is_anew=claim.is_anew) for claimed in found]

@@ -80,14 +80,18 @@ local function to_wait(run, chunk, left)
   join_ring(run)
 end
 
--- Puts a chunk aside until a moment of the steady clock. A run of limited width had left the ring when it was full.
--- uses: chunk_key, parked_key, unlease, join_ring
+-- Puts a chunk aside until a moment of the steady clock. A run of limited width had left the ring when it was full;
+-- when the chunk comes back, it counts by the items that it still has.
+-- uses: chunk_key, parked_key, PERCENT, plan_entry, unlease, join_ring
 local function to_parked(run, chunk, left, due)
   local record = chunk_key(run.id, chunk)
   if unlease(run, chunk, left) then call('HDEL', record, 'own', 'w', 'at') end
   call('HSET', record, 'st', 'D')
   call('ZADD', parked_key(run.kind), due, run.id .. ' ' .. chunk)
-  if run.wide then join_ring(run) end
+  if not run.wide then return end
+  local _, _, _, parts = plan_entry(run, chunk)
+  call('HSET', record, 'rest', math.ceil(PERCENT * #left / #parts))
+  join_ring(run)
 end
 
 -- Ends a chunk of which nothing is left, or whose rest was given up (`left` may still hold threads).

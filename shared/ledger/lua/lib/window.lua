@@ -36,17 +36,19 @@ local function publish(run, chunk, overdue, wakes)
 end
 
 -- Whether a run of limited width has as many chunks under way as it may. Those that are put aside do not count, up
--- to a multiple of the width; of a run with a width of one they do, because its items have an order.
--- uses: chunk_key, admitted_key, ASIDE_FACTOR
+-- to a multiple of the width, and those that came back count by what is left of them; of a run with a width of one
+-- all do in full, because its items have an order.
+-- uses: chunk_key, admitted_key, ASIDE_FACTOR, PERCENT
 local function is_full(run)
   local admitted = call('SCARD', admitted_key(run.id))
   if admitted < run.wide then return false end
   if run.wide == 1 or admitted >= ASIDE_FACTOR * run.wide then return true end
   local under_way = 0
   for _, chunk in ipairs(call('SMEMBERS', admitted_key(run.id))) do
-    if call('HGET', chunk_key(run.id, chunk), 'st') ~= 'D' then under_way = under_way + 1 end
+    local field = call('HMGET', chunk_key(run.id, chunk), 'st', 'rest')
+    if field[1] ~= 'D' then under_way = under_way + (tonumber(field[2]) or PERCENT) end
   end
-  return under_way >= run.wide
+  return under_way >= PERCENT * run.wide
 end
 
 -- The next chunk of a run. Of a run of limited width the next one is begun only when one has ended or was put
