@@ -123,7 +123,7 @@ def ranking_of(store: RunStore, run: str) -> tuple[By, Ranking]:
                 raise UsageError(
                     f"{run} is no ranking", hint="`proctor rank RUN` makes one of a run of cases"
                 )
-            reply = (case.result or {}).get("raw_output")
+            reply = case.answer.raw_output
             winner = None if reply is None else read_choice(reply).winner
             names |= dict.fromkeys((pair["first"], pair["second"]))
             for one, other, count in pair.get("equal", ()):
@@ -181,13 +181,12 @@ def _question(item: CasePayload, other: str) -> str:
 
 def _answer_of(case: OpenedCase) -> str | None:
     """What a model answered, in words: its text, else its refusal or the tools that it called."""
-    result = case.result or {}
-    text = result.get("raw_output")
-    if text is None or text:
-        return text
-    if result.get("refusal"):
-        return str(result["refusal"])
-    return json.dumps(result["tool_calls"], ensure_ascii=False) if result.get("tool_calls") else ""
+    result = case.answer
+    if result.raw_output is None or result.raw_output:
+        return result.raw_output
+    if result.refusal:
+        return result.refusal
+    return json.dumps(result.tool_calls, ensure_ascii=False) if result.tool_calls else ""
 
 
 def _bench(run: CaseRun, by: Comparison) -> dict[str, Any]:

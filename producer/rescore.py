@@ -149,24 +149,23 @@ def _call(check: Check) -> Any:
 
 def written_output(case: OpenedCase, position: int) -> dict[str, Any] | None:
     """Writes an answer as `--outputs` takes it; None where there is none."""
-    result, row, item = case.result or {}, case.row, case.item
-    if result.get("raw_output") is None:
+    result, row, item = case.answer, case.row, case.item
+    if result.raw_output is None:
         return None
-    usage = result.get("token_usage") or {}
     settings = {
         "latency_seconds": None if row.latency_ms is None else row.latency_ms / 1000,
         "cached": (CACHED in row.code) or None,
         "cost_usd": row.cost_usd,
-        "prompt_tokens": usage.get("prompt_tokens"),
-        "completion_tokens": usage.get("completion_tokens"),
-        "reasoning": result.get("reasoning") or None,
+        "prompt_tokens": result.usage.prompt_tokens,
+        "completion_tokens": result.usage.completion_tokens,
+        "reasoning": result.reasoning or None,
         "prompt": item.prompt_id,
-        "tool_calls": result.get("tool_calls") or None,
-        "refusal": result.get("refusal") or None,
+        "tool_calls": result.tool_calls or None,
+        "refusal": result.refusal or None,
     }
     answer = {"case": item.id or position, "model": item.model, "repeat": item.repeat}
     known = {key: value for key, value in settings.items() if value is not None}
-    return {**answer, "output": result["raw_output"], **known}
+    return {**answer, "output": result.raw_output, **known}
 
 
 def _bench(

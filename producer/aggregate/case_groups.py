@@ -1,7 +1,7 @@
 """Adds up cases by prompt, by tag and by check: outcomes, costs, mean scores with intervals; pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import sqrt
@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from producer.aggregate.judging import Judging, rubrics_of
+from producer.aggregate.judging import Judging
 from producer.aggregate.related import ByCase, counts_of, outcome_effects
 from producer.aggregate.statistics import Z_95, wilson
+from producer.cases.results import CheckRow
 from producer.report.cases.opened_rows import OpenedCase
 from shared.names import Outcome
 
@@ -115,21 +116,22 @@ class _Check:
     cost_usd: float = 0.0
     judging: Judging | None = None
 
-    def add(self, case: OpenedCase, row: Mapping[str, Any]) -> None:
+    def add(self, case: OpenedCase, row: CheckRow) -> None:
         """Counts it for one case."""
-        self.cost_usd += row["cost_usd"] or 0.0
-        if row["passed"] is None:
-            self.not_asked += row["score"] is None
+        self.cost_usd += row.cost_usd or 0.0
+        if row.passed is None:
+            self.not_asked += row.score is None
         else:
-            self.passed += row["passed"]
-            self.failed += not row["passed"]
-            self.by_case.add(case.item.case, (int(row["passed"]), int(not row["passed"])))
-        if row["score"] is not None:
-            self.scores.add(case.item.case, row["score"])
-        for rubric in rubrics_of(row):
+            self.passed += row.passed
+            self.failed += not row.passed
+            self.by_case.add(case.item.case, (int(row.passed), int(not row.passed)))
+        if row.score is not None:
+            self.scores.add(case.item.case, row.score)
+        for rubric in row.rubrics:
             if self.judging is None:
                 self.judging = Judging()
-            output = bytes.fromhex(rubric.question) or blake2b(_output(case), digest_size=16).digest()
+            answer = str(case.answer.raw_output).encode(errors="replace")
+            output = bytes.fromhex(rubric.question) or blake2b(answer, digest_size=16).digest()
             # Labels are about the answer: they say nothing of a rubric that a good one does not meet.
             item = msgspec.structs.replace(case.item, criteria={}) if rubric.negated else case.item
             self.judging.add_question(item, rubric.votes, rubric.passed, output)
@@ -167,8 +169,8 @@ class CaseGroups:
             _add(self._prompts_by_model, (item.model, item.prompt_id), case)
         for tag in dict.fromkeys(item.tags):
             _add(self._tags, tag, case)
-        for row in (case.result or {}).get("checks") or ():
-            found = _member(self._checks, row["name"], lambda row=row: _Check(row["check"]))  # type: ignore[misc]  # a default binds the row
+        for row in case.result.checks if case.result else ():
+            found = _member(self._checks, row.name, lambda row=row: _Check(row.check))  # type: ignore[misc]  # a default binds the row
             if found is not None:
                 found.add(case, row)
 
@@ -188,18 +190,9 @@ class CaseGroups:
 
 def add_score(scores: ScoreMean, case: OpenedCase) -> None:
     """Counts the score of a case, if it has one."""
-    score = None if case.code or case.result is None else case.result.get("score")
+    score = None if case.code or case.result is None else case.result.score
     if score is not None:
         scores.add(case.item.case, score, case.item.weight)
-
-
-def failed_checks(result: Mapping[str, Any] | None) -> Iterable[Mapping[str, Any]]:
-    """Returns the rows of checks that did not pass.
-
-    >>> [row["name"] for row in failed_checks({"checks": [{"name": "a", "passed": False}]})]
-    ['a']
-    """
-    return (row for row in (result or {}).get("checks") or () if row["passed"] is False)
 
 
 def _add(groups: dict[Any, _Group], key: Any, case: OpenedCase) -> None:
@@ -216,8 +209,3 @@ def _member(groups: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
             return None
         groups[key] = make()
     return groups[key]
-
-
-def _output(case: OpenedCase) -> bytes:
-    """What was judged."""
-    return str((case.result or {}).get("raw_output")).encode(errors="replace")

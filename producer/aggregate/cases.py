@@ -66,8 +66,7 @@ class ModelTotals:
             self.cost_unknown += 1
         else:
             self.cost_usd += row.cost_usd
-        usage = result.get("token_usage") or {}
-        prompt, completion = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+        prompt, completion = result.usage.prompt_tokens or 0, result.usage.completion_tokens or 0
         self.prompt_tokens += prompt
         self.completion_tokens += completion
         if row.outcome is Outcome.ERROR:
@@ -78,10 +77,10 @@ class ModelTotals:
         if row.latency_ms is not None:
             (self.first_times_ms if is_cached else self.times_ms)[row.latency_ms] += 1
             self.timed_tokens += 0 if is_cached else prompt + completion
-        self.fuzzy += bool(result["used_fuzzy_match"])
-        score = result["metrics"].get("rouge_l")
+        self.fuzzy += result.used_fuzzy_match
+        score = result.measured.rouge_l
         if score is not None:
-            self.rouge[0] += float(score)
+            self.rouge[0] += score
             self.rouge[1] += 1
 
     def summary(self, model: str) -> dict[str, Any]:
@@ -147,7 +146,7 @@ class CaseTotals:
                 self._errors[case.code] += 1
                 self._add_unreached(case)
             elif case.result is not None:
-                self._statuses[case.result["status"]] += 1
+                self._statuses[case.status] += 1
                 self._judging.add(case, case.result)
 
     def counts(self, total: int) -> dict[str, int]:

@@ -7,20 +7,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from producer.aggregate.judge_statistics import Calibration, alpha_of_tallies, calibrated, corrected_rate
 from producer.aggregate.statistics import Rate, wilson
+from producer.cases.results import CaseResult, JudgeVote
 from producer.report.cases.opened_rows import OpenedCase
 from shared.contracts.case_run import CasePayload
 from shared.contracts.case_vocabulary import Stage
+from worker.validation.case_verdict import StageOutcome
 
 FEW_LABELS: Final = 30
 """Labelled answers below which figures are rough."""
-RUBRIC: Final = "rubric"
-"""The kind of check whose score is a judge's."""
 WORDS: Final = ("pass", "fail", "unclear")
 """The verdicts of a judge."""
 
@@ -115,22 +115,22 @@ class Judging:
         self._labelled = self._answers = 0
         self._last_answer = ("", -1)
 
-    def add(self, case: OpenedCase, result: Mapping[str, Any]) -> None:
+    def add(self, case: OpenedCase, result: CaseResult) -> None:
         """Counts one case that has a verdict."""
-        stages = result["stages"]
-        if not stages or stages[-1]["stage"] != Stage.FUZZY:
+        if not result.stages or result.stages[-1].stage is not Stage.FUZZY:
             self._labelled += case.item.label is not None
             return
-        outcome, detail = stages[-1]["outcome"], stages[-1]["detail"]
-        is_open = bool(detail.get("unreachable"))
-        self._unreached += is_open
-        output = blake2b(_encode(result["parsed_output"]), digest_size=16).digest()
-        self.add_question(case.item, votes_of(detail), None if is_open else outcome == "pass", output)
+        judged = result.stages[-1]
+        found = judged.known
+        self._unreached += found.unreachable
+        output = blake2b(_encode(result.parsed_output), digest_size=16).digest()
+        decided = None if found.unreachable else judged.outcome is StageOutcome.PASS
+        self.add_question(case.item, found.voices, decided, output)
 
     def add_question(
         self,
         item: CasePayload,
-        votes: Sequence[Mapping[str, Any]],
+        votes: Sequence[JudgeVote],
         decided: bool | None,  # noqa: FBT001 - a verdict
         output: bytes,
     ) -> None:
@@ -138,7 +138,7 @@ class Judging:
 
         Args:
             item: the case.
-            votes: of each judge its `model`, `verdict` and `cost_usd`.
+            votes: one of each judge.
             decided: what they decided together; None where too few could be asked.
             output: stands for what was judged.
         """
@@ -148,15 +148,15 @@ class Judging:
         answer = (f"{item.model}\n{item.prompt_id or ''}", item.case)
         self._count_verdict(item.label, answer, decided)
         self._is_panel |= len(votes) > 1
-        given = Counter(str(vote["verdict"]) for vote in votes if vote["verdict"])
+        given = Counter(vote.verdict for vote in votes if vote.verdict)
         if len(votes) > 1:
             self._tallies[tuple(given[word] for word in WORDS)] += 1
         if decided is not None:
             self._sameness.add(answer, "", output, str(decided))
         for vote in votes:
             self._count_vote(vote, decided, item.label)
-            if vote["verdict"]:
-                self._sameness.add(answer, str(vote["model"]), output, str(vote["verdict"]))
+            if vote.verdict:
+                self._sameness.add(answer, vote.model, output, vote.verdict)
 
     def summary(self) -> dict[str, Any]:
         """Returns all of it; figures that need more than there is are None."""
@@ -198,17 +198,16 @@ class Judging:
             self._answers += answer != self._last_answer
             self._last_answer = answer
 
-    def _count_vote(self, vote: Mapping[str, Any], decided: bool | None, label: str | None) -> None:  # noqa: FBT001 - same
+    def _count_vote(self, vote: JudgeVote, decided: bool | None, label: str | None) -> None:  # noqa: FBT001 - same
         """Counts the verdict of one judge."""
-        judge = self._judges.setdefault(str(vote["model"]), _Judge())
-        word = vote["verdict"]
-        if not word:
+        judge = self._judges.setdefault(vote.model, _Judge())
+        if not vote.verdict:
             judge.unreached += 1
-            self.not_reached.setdefault(str(vote["model"]), str(vote.get("unreachable") or ""))
+            self.not_reached.setdefault(vote.model, str(vote.unreachable or ""))
             return
-        judge.words[str(word)] += 1
-        judge.cost_usd += vote.get("cost_usd") or 0.0
-        is_pass = word == "pass"
+        judge.words[vote.verdict] += 1
+        judge.cost_usd += vote.cost_usd or 0.0
+        is_pass = vote.verdict == "pass"
         if decided is not None:
             judge.decided += 1
             judge.agreed += is_pass == decided
@@ -227,55 +226,6 @@ class Judging:
             "unanimous": _rate(wilson(alike, sum(paired.values()))),
             "krippendorff_alpha": _rounded(alpha_of_tallies(paired)),
         }
-
-
-def votes_of(detail: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Returns the votes that a stage has on record; a single judge's is the stage's own.
-
-    >>> [vote["model"] for vote in votes_of({"model": "a", "verdict": "pass", "reply": "PASS"})]
-    ['a']
-    >>> votes_of({"unreachable": True}), votes_of({})
-    ([], [])
-    """
-    votes: Sequence[Mapping[str, Any]] | None = detail.get("votes")
-    if votes is not None:
-        return votes
-    return [detail] if detail.get("verdict") and "model" in detail else []
-
-
-class JudgedRubric(NamedTuple):
-    """The verdicts of judges on one rubric of a case."""
-
-    votes: Sequence[Mapping[str, Any]]
-    """Of each judge its `model`, `verdict` and `cost_usd`."""
-    passed: bool | None
-    """What they decided together."""
-    question: str = ""
-    """Identifies what was asked, if a check asked several things."""
-    negated: bool = False
-    """Whether the case passes if the rubric does not."""
-
-
-def rubrics_of(row: Mapping[str, Any]) -> list[JudgedRubric]:
-    """Returns the verdicts of judges on a check, or on the rubrics inside of it.
-
-    >>> vote = {"model": "a", "verdict": "pass"}
-    >>> [found] = rubrics_of({"check": "rubric", "passed": True, "detail": {"votes": [vote]}})
-    >>> found.passed, found.question
-    (True, '')
-    >>> inner = {"votes": [vote], "passed": True, "question": "5f", "negated": True}
-    >>> [found] = rubrics_of({"check": "not", "passed": False, "detail": {"judged": [inner]}})
-    >>> found.passed, found.question
-    (True, '5f')
-    """
-    detail = row.get("detail") or {}
-    if "judged" in detail:
-        return [
-            JudgedRubric(each["votes"], each["passed"], each["question"], each["negated"])
-            for each in detail["judged"]
-        ]
-    votes = detail.get("votes") if row["check"] == RUBRIC else None
-    return [JudgedRubric(votes, row["passed"])] if votes else []
 
 
 def _calibrated(pairs: Mapping[tuple[bool, bool], int]) -> Calibration | None:

@@ -75,32 +75,13 @@ def as_text(spoken: Iterable[Spoken]) -> str:
     return "\n".join(f"{who}: {text}" for who, text in spoken)
 
 
-def answer_text(result: Mapping[str, Any]) -> str:
+def answer_text(output: str | None, refusal: str | None, calls: Iterable[Mapping[str, Any]]) -> str:
     """Returns the calls of an answer and its text, or its refusal.
 
-    >>> answer_text({"raw_output": "", "tool_calls": [{"function": {"name": "stop", "arguments": "{}"}}]})
+    >>> answer_text("", "", [{"function": {"name": "stop", "arguments": "{}"}}])
     'stop({})'
     """
-    output = str(result.get("raw_output") or result.get("refusal") or "")
-    return "\n".join(filter(None, [*map(call_text, result.get("tool_calls") or ()), output]))
-
-
-def answer_as_read(result: Mapping[str, Any]) -> Iterator[Spoken]:
-    """Yields what a model answered; nothing where there is no answer.
-
-    >>> list(answer_as_read({"raw_output": "Paris", "reasoning": "Easy."}))
-    [Spoken(who='reasoning', text='Easy.'), Spoken(who='answer', text='Paris')]
-    """
-    if result.get("reasoning"):
-        yield Spoken("reasoning", str(result["reasoning"]))
-    calls = result.get("tool_calls") or ()
-    for call in calls:
-        yield Spoken(f"answer, {TOOL_CALL}", call_text(call))
-    if result.get("refusal"):
-        yield Spoken("refusal", str(result["refusal"]))
-    output = result.get("raw_output")
-    if output or (output == "" and not calls and not result.get("refusal")):
-        yield Spoken("answer", output or "(empty)")
+    return "\n".join(filter(None, [*map(call_text, calls), output or refusal]))
 
 
 def content_text(content: Any) -> str:

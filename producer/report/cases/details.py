@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from producer.aggregate.case_groups import failed_checks
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.reasons import reason_of, without_answer
-from producer.report.cases.wording import check_example, check_finding, check_lines, dollars, latency
+from producer.report.cases.wording import check_example, check_finding, check_line, dollars, latency
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, unpainted
-from producer.report.transcript import answer_text, asked_line
+from producer.report.transcript import asked_line
 from producer.tables import boxed_table, hanging, panel, terminal_width
 from producer.text import plural
 from shared.codecs.item_rows import ItemRow
+from worker.validation.case_verdict import StageOutcome
 
 PANEL: Final = "Freeform Mode - Showing raw model outputs for manual inspection"
 """As in the document."""
@@ -36,7 +36,7 @@ OUTPUT_CHARS: Final = 500
 MESSAGE_CHARS: Final = 400
 _VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\d[\d.,:]*')
 """Quoted texts and numbers in a message."""
-MARKS: Final = {"pass": "✓", "fail": "✗", "skipped": "·"}
+MARKS: Final = {StageOutcome.PASS: "✓", StageOutcome.FAIL: "✗", StageOutcome.SKIPPED: "·"}
 COLUMNS: Final = ("Model", "Output", "Latency", "Cost")
 
 
@@ -99,7 +99,7 @@ class FailureDetails:
                     self._shown += 1
                 else:
                     self._left += 1
-            elif case.code or (case.result is not None and not case.result["passed"]):
+            elif case.code or (case.result is not None and not case.result.passed):
                 self._add(case)
 
     def end(self, document: Mapping[str, Any]) -> None:
@@ -167,8 +167,8 @@ def _reason(case: OpenedCase) -> tuple[str, str]:
 
     Numbers and quoted texts are left out of messages, since they differ from case to case.
     """
-    checks = "; ".join(str(row["name"]) for row in failed_checks(case.result))
-    return _status(case), checks or _VALUES.sub("#", plain(case.message, MESSAGE_CHARS))
+    checks = "; ".join(row.name for row in case.answer.failed_checks)
+    return case.status, checks or _VALUES.sub("#", plain(case.message, MESSAGE_CHARS))
 
 
 def _equal_failures(group: _Group) -> list[str]:
@@ -205,18 +205,13 @@ def _cells(case: OpenedCase) -> tuple[str, str, str, str]:
         return model, "skipped", "", ""
     if case.code:
         return model, plain(f"{case.code}: {case.message}", OUTPUT_CHARS), "", ""
-    output = plain(answer_text(case.result), OUTPUT_CHARS)
+    output = plain(case.result.text, OUTPUT_CHARS)
     return model, output, latency(case.row), dollars(case.row.cost_usd)
-
-
-def _status(case: OpenedCase) -> str:
-    """Returns the status of a result, or the code of its error."""
-    return case.code or str((case.result or {}).get("status") or "skipped")
 
 
 def _reasons(case: OpenedCase) -> list[_Finding]:
     """Returns why a case did not pass, one sentence for each check that failed; its answer is not quoted."""
-    checks = [] if case.code else list(failed_checks(case.result))
+    checks = [] if case.code else case.answer.failed_checks
     if checks:
         return [_Finding(_brief(check_finding(row)), _brief(check_example(row))) for row in checks]
     found = reason_of(case)
@@ -231,7 +226,7 @@ def _brief(text: str) -> str:
 
 def _case(case: OpenedCase) -> list[str]:
     """Writes a case, why it did not pass, and what was asked."""
-    is_passed = bool(case.result and case.result["passed"])
+    is_passed = case.answer.passed
     lines = [_line(0, f"{'✓' if is_passed else '✗'} {_name(case)}")]
     lines += [_line(4, reason.text) for reason in ([] if is_passed else _reasons(case))]
     return [*lines, f"    input:  {plain(asked_line(case.item), _room())}"]
@@ -245,7 +240,7 @@ def _answered(case: OpenedCase) -> str:
 
 def _answer(case: OpenedCase) -> str:
     """Returns the beginning of an answer, which never takes more than its line; empty without one."""
-    return "" if case.result is None else plain(answer_text(case.result), _room())
+    return "" if case.result is None else plain(case.result.text, _room())
 
 
 def _room() -> int:
@@ -261,16 +256,16 @@ def _name(case: OpenedCase) -> str:
 def _stages(case: OpenedCase) -> list[str]:
     """Writes the result of each stage, with matches, differences and the judge's words."""
     lines = []
-    result = case.result or {}
-    for stage in result.get("stages") or ():
-        head = f"{MARKS.get(stage['outcome'], '?')} {stage['stage']}"
-        lines.append(_line(4, f"{head}: {plain(str(stage['reason']), MESSAGE_CHARS)}".rstrip(": ")))
-        for key, value in (stage.get("detail") or {}).items():
+    result = case.answer
+    for stage in result.stages:
+        head = f"{MARKS[stage.outcome]} {stage.stage}"
+        lines.append(_line(4, f"{head}: {plain(stage.reason, MESSAGE_CHARS)}".rstrip(": ")))
+        for key, value in stage.detail.items():
             if value not in (None, "", [], {}) and key != "votes":  # the reply has them in words
                 lines.append(_line(8, f"{key}: {plain(str(value), MESSAGE_CHARS)}"))
-    lines += [_line(4, plain(line, MESSAGE_CHARS)) for line in check_lines(result)]
-    for sort, found in (result.get("differences") or {}).items():
+    lines += [_line(4, plain(check_line(row), MESSAGE_CHARS)) for row in result.checks]
+    for sort, found in (result.differences or {}).items():
         if found and isinstance(found, list | dict):
             lines.append(_line(6, f"{sort}: {plain(str(found), MESSAGE_CHARS)}"))
-    answer = plain(answer_text(result), OUTPUT_CHARS)
+    answer = plain(result.text, OUTPUT_CHARS)
     return lines + [_line(4, f"answer: {answer}")] * bool(answer)

@@ -3,11 +3,18 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
-from producer.aggregate.judging import rubrics_of
+from producer.cases.results import (
+    CaseResult,
+    CheckRow,
+    DifferencesFound,
+    JudgeVote,
+    StageEntry,
+    Violation,
+)
 from producer.item_ids import item_id
 from producer.report.cases.html_images import PageImages, Picture
 from producer.report.cases.opened_rows import OpenedCase
@@ -16,17 +23,15 @@ from producer.report.cases.shown_cases import TITLES, wanted_of
 from producer.report.cases.wording import dollars, latency
 from producer.report.cells import plain
 from producer.report.html.rendering import Text, cut
+from producer.report.html.viewer import Letter
 from producer.report.transcript import TOOL_CALL, as_read, call_text
 from producer.text import plural
 from shared.contracts.case_run import CaseRun
 from shared.contracts.case_vocabulary import Stage
 from shared.kinds import CASES
-from shared.names import Outcome
+from worker.validation.case_verdict import StageOutcome
 
-SKIPPED: Final = Outcome.SKIPPED.value
-"""Status of a case that was not sent."""
-LETTERS: Final = {Outcome.PASSED: "p", Outcome.FAILED: "f", Outcome.ERROR: "e"}
-"""Of a cell; others have none."""
+WORDS: Final = {Letter.PASSED: "passed", Letter.FAILED: "failed", Letter.ERROR: "error"}
 GIST_CHARS: Final = 420
 """Of an output, in its cell."""
 VALUE_CHARS: Final = 400
@@ -40,6 +45,9 @@ FOLD_CHARS: Final = 90
 EMPTY_VALUES: Final[tuple[Any, ...]] = ("", None, [], {})
 GIST_LINES: Final = 8
 """Of code, in its cell."""
+TIMES: Final = " × "  # noqa: RUF001 - the sign for times
+ROOT: Final = "(root)"
+"""The path of the whole object."""
 _FENCE: Final = re.compile(r"^[ \t]*```[^\n`]*(?:\n|$)", re.MULTILINE)
 """What stands around a block of code."""
 _SHOWN_ELSEWHERE: Final = frozenset({"errors", "reply", "votes"})
@@ -85,15 +93,43 @@ class Message(NamedTuple):
     """Images in place of a text."""
 
 
-def letter_of(case: OpenedCase, *, is_freeform: bool = False) -> str:
+class ShownAnswer(NamedTuple):
+    """What the page shows of an answer: the argument of the macro `answer`."""
+
+    letter: Letter
+    word: str
+    """The outcome in words."""
+    why: str
+    """Why it did not pass; empty where it did, or was not checked."""
+    message: str
+    """What the error or the verdict says, whole."""
+    figures: Sequence[str]
+    """What it took and cost, and what else was measured."""
+    decided: str
+    """What decided first."""
+    diff: Sequence[tuple[str, str]]
+    """The expected object and the answer, line by line."""
+    differences: Sequence[Difference]
+    more: str
+    """Differences that are left out, and a note on them."""
+    problems: Sequence[Violation]
+    """How the output breaks the schema."""
+    ran: Sequence[Line]
+    """Stages and checks that ran, those that failed first."""
+    skipped: Sequence[Line]
+    asked: Sequence[Message]
+    """What was sent, where the cells of a row differ in it."""
+    answered: Sequence[Message]
+    good: Sequence[tuple[str, Text]]
+    """What a good answer is."""
+    command: str
+    """Asks for this answer again."""
+
+
+def letter_of(case: OpenedCase, *, is_freeform: bool = False) -> Letter:
     """Returns the letter of an answer; one that was not checked has no outcome."""
-    letter = LETTERS.get(case.row.outcome, "n")
-    return "n" if is_freeform and letter != "e" else letter
-
-
-def status_of(case: OpenedCase) -> str:
-    """Names how a case ended in one word of the pipeline, or of the error."""
-    return case.code or str((case.result or {}).get("status") or SKIPPED)
+    letter = Letter.of(case.row.outcome)
+    return Letter.NONE if is_freeform and letter is not Letter.ERROR else letter
 
 
 def gist_of(case: OpenedCase, *, is_freeform: bool = False) -> tuple[str, bool]:
@@ -103,9 +139,7 @@ def gist_of(case: OpenedCase, *, is_freeform: bool = False) -> tuple[str, bool]:
         case: as it was stored.
         is_freeform: whether it is read for its own sake: it keeps its lines.
     """
-    result = case.result or {}
-    output = str(result.get("raw_output") or result.get("refusal") or "")
-    calls = result.get("tool_calls") or ()
+    output, calls = case.answer.raw_output or case.answer.refusal, case.answer.tool_calls
     text = output if output.strip() or not calls else " · ".join(map(call_text, calls))
     is_fenced = text.lstrip().startswith("```")
     text = _FENCE.sub("", text[: 2 * GIST_CHARS]).strip()
@@ -119,7 +153,7 @@ def gist_of(case: OpenedCase, *, is_freeform: bool = False) -> tuple[str, bool]:
 
 def answer_of(
     case: OpenedCase, run: CaseRun, limit: int, images: PageImages, *, run_id: str, is_freeform: bool
-) -> dict[str, Any]:
+) -> ShownAnswer:
     """Returns what the page shows of an answer.
 
     Args:
@@ -130,33 +164,31 @@ def answer_of(
         run_id: of the run, for the command.
         is_freeform: whether nothing was checked.
     """
-    result = case.result or {}
-    differences = result.get("differences") or {}
-    listed = list(_differences(differences))
-    ran, skipped = _lines(result, _configured(case, run), is_brief=bool(listed))
+    result, found = case.answer, case.answer.differing
+    differences = list(_differences(found))
+    ran, skipped = _lines(result, _configured(case, run), is_brief=bool(differences))
     reason = reason_of(case)
     letter = letter_of(case, is_freeform=is_freeform)
-    words = {"p": "passed", "f": "failed", "e": "error"}
-    return {
-        "letter": letter,
-        "word": "not checked" if is_freeform and letter == "n" else words.get(letter, "not asked"),
-        "repeat": case.item.repeat + 1,
-        "status": status_of(case),
-        "why": "" if reason is None or (is_freeform and letter == "n") else reason.text,
-        "message": _message(case),
-        "figures": _figures(case),
-        "decided": _decided(result),
-        "diff": _line_diff(case.item.expected, result.get("parsed_output")) if listed else [],
-        "differences": listed,
-        "more": _omitted(differences),
-        "problems": _problems(result),
-        "ran": ran,
-        "skipped": skipped,
-        "asked": list(asked_of(case, run, limit, images)) if run.prompts else [],
-        "answered": list(_answered(case, limit)),
-        "good": list(_requirements(case, limit)),
-        "command": "" if run.recorded else _command(run_id, case),
-    }
+    is_unchecked = is_freeform and letter is Letter.NONE
+    violations = (stage.known.errors for stage in result.stages if stage.stage is Stage.SCHEMA)
+    return ShownAnswer(
+        letter=letter,
+        word="not checked" if is_unchecked else WORDS.get(letter, "not asked"),
+        why="" if reason is None or is_unchecked else reason.text,
+        message=_message(case),
+        figures=_figures(case),
+        decided=_decided(result),
+        diff=_line_diff(case.item.expected, result.parsed_output) if differences else [],
+        differences=differences,
+        more="; ".join(filter(None, (f"{found.omitted:,} more" if found.omitted else "", found.note))),
+        problems=[each for errors in violations for each in errors],
+        ran=ran,
+        skipped=skipped,
+        asked=list(asked_of(case, run, limit, images)) if run.prompts else [],
+        answered=list(_answered(case, limit)),
+        good=[(label, cut(text, limit)) for label, text in wanted_of(case.item)],
+        command="" if run.recorded else _command(run_id, case),
+    )
 
 
 def _command(run_id: str, case: OpenedCase) -> str:
@@ -182,25 +214,19 @@ def asked_of(case: OpenedCase, run: CaseRun, limit: int, images: PageImages) -> 
 
 def _answered(case: OpenedCase, limit: int) -> Iterator[Message]:
     """The messages of an answer: reasoning, tool calls, output."""
-    result = case.result or {}
-    if result.get("reasoning"):
-        words = plural(len(str(result["reasoning"]).split()), "word")
-        yield Message("reasoning", cut(result["reasoning"], limit), fold=words)
-    for call in result.get("tool_calls") or ():
+    result = case.answer
+    if result.reasoning:
+        words = plural(len(result.reasoning.split()), "word")
+        yield Message("reasoning", cut(result.reasoning, limit), fold=words)
+    for call in result.tool_calls:
         yield Message(TOOL_CALL, cut(call_text(call), limit), "code")
-    if result.get("refusal"):
-        yield Message("refusal", cut(result["refusal"], limit), "answer")
-    output = result.get("raw_output")
+    if result.refusal:
+        yield Message("refusal", cut(result.refusal, limit), "answer")
+    output = result.raw_output
     if case.code or output is None:
         yield Message("error" if case.code else "answer", Text(_message(case) or "none"), "answer")
-    elif output or not result.get("tool_calls"):
+    elif output or not result.tool_calls:
         yield Message("answer", cut(output, limit) if output else Text("(empty)"), "answer" + _code(output))
-
-
-def _requirements(case: OpenedCase, limit: int) -> Iterator[tuple[str, Text]]:
-    """What a good answer looks like."""
-    for label, text in wanted_of(case.item):
-        yield label, cut(text, limit)
 
 
 def _message(case: OpenedCase) -> str:
@@ -222,10 +248,10 @@ def _figures(case: OpenedCase) -> list[str]:
         figures.append("cost unknown")
     if case.total_tokens:
         figures.append(f"{case.total_tokens:,} tokens")
-    score = (result.get("metrics") or {}).get("rouge_l")
-    figures += [] if score is None else [f"ROUGE-L {float(score):.2f}"]
-    checks = result.get("score")
-    figures += [] if checks is None else [f"score {float(checks):.2f}"]
+    if (rouge_l := result.measured.rouge_l) is not None:
+        figures.append(f"ROUGE-L {rouge_l:.2f}")
+    if result.score is not None:
+        figures.append(f"score {result.score:.2f}")
     if case.item.label is not None:
         figures.append(f"human label: {case.item.label}")
     if row.attempts > 1:
@@ -233,12 +259,14 @@ def _figures(case: OpenedCase) -> list[str]:
     return figures
 
 
-def _decided(result: Mapping[str, Any]) -> str:
+def _decided(result: CaseResult) -> str:
     """Names what decided first, of an answer that did not pass."""
-    decided = result.get("decided_by")
-    if result.get("passed") or not decided:
+    decided = result.decided_by
+    if result.passed or not decided:
         return ""
-    return "the failed checks decided" if decided == "checks" else f"{TITLES.get(decided, decided)} decided"
+    if decided == "checks":
+        return "the failed checks decided"
+    return f"{TITLES[Stage(decided)] if decided in TITLES else decided} decided"
 
 
 def _configured(case: OpenedCase, run: CaseRun) -> frozenset[str]:
@@ -257,59 +285,47 @@ def _configured(case: OpenedCase, run: CaseRun) -> frozenset[str]:
 
 
 def _lines(
-    result: Mapping[str, Any], configured: frozenset[str], *, is_brief: bool
+    result: CaseResult, configured: frozenset[str], *, is_brief: bool
 ) -> tuple[list[Line], list[Line]]:
     """Lists stages and checks: those that failed first, and apart those that did not run."""
     stages = [
         stage
-        for stage in result.get("stages") or ()
-        if stage["outcome"] != "skipped" or stage["stage"] in configured
+        for stage in result.stages
+        if stage.outcome is not StageOutcome.SKIPPED or stage.stage in configured
     ]
-    found = [_stage(stage, is_brief=is_brief) for stage in stages]
-    found += [_check(row) for row in result.get("checks") or ()]
+    found = [_stage(stage, is_brief=is_brief) for stage in stages] + [_check(row) for row in result.checks]
     ran = sorted((line for line in found if line.letter != "s"), key=lambda line: line.letter)
     return ran, [line for line in found if line.letter == "s"]
 
 
-def _stage(stage: Mapping[str, Any], *, is_brief: bool) -> Line:
+def _stage(stage: StageEntry, *, is_brief: bool) -> Line:
     """One stage; brief when the difference says the rest."""
-    name, detail, reason = str(stage["stage"]), stage.get("detail") or {}, str(stage["reason"])
-    notes = [reason.partition(":")[0] if is_brief and name == Stage.EQUALITY else reason]
+    is_told = is_brief and stage.stage is Stage.EQUALITY
+    notes = [stage.reason.partition(":")[0] if is_told else stage.reason]
     notes += [
         f"{key}: {plain(value if isinstance(value, str) else _json(value), DETAIL_CHARS)}"
-        for key, value in detail.items()
+        for key, value in stage.detail.items()
         if value not in EMPTY_VALUES and key not in _SHOWN_ELSEWHERE
     ]
-    if detail.get("reply"):
-        notes.append(f"reply: {detail.get('reply')}")
-    letter = {"pass": "p", "fail": "f"}.get(str(stage["outcome"]), "s")
-    return Line(letter, TITLES.get(name, name), notes=[note for note in notes if note])
+    if stage.stage is Stage.FUZZY and (reply := stage.known.reply):
+        notes.append(f"reply: {reply}")
+    letter = {StageOutcome.PASS: "p", StageOutcome.FAIL: "f"}.get(stage.outcome, "s")
+    return Line(letter, TITLES[stage.stage], notes=[note for note in notes if note])
 
 
-def _check(row: Mapping[str, Any]) -> Line:
+def _check(row: CheckRow) -> Line:
     """One check, with the votes of its judges."""
-    passed, score = row["passed"], row["score"]
-    votes = [vote for rubric in rubrics_of(row) for vote in rubric.votes]
-    notes = [plain(str(row["reason"]), VALUE_CHARS), *(_vote(vote) for vote in votes if len(votes) > 1)]
-    letter = "s" if passed is None else "p" if passed else "f"
-    figure = "" if score is None else f"{score:.2f}"
-    return Line(letter, str(row["name"]), figure, [note for note in notes if note])
+    votes = [vote for rubric in row.rubrics for vote in rubric.votes]
+    notes = [plain(row.reason, VALUE_CHARS), *(_vote(vote) for vote in votes if len(votes) > 1)]
+    letter = "s" if row.passed is None else "p" if row.passed else "f"
+    figure = "" if row.score is None else f"{row.score:.2f}"
+    return Line(letter, row.name, figure, [note for note in notes if note])
 
 
-def _vote(vote: Mapping[str, Any]) -> str:
+def _vote(vote: JudgeVote) -> str:
     """What one judge of a panel answered."""
-    reason = plain(str(vote.get("reason") or ""), DETAIL_CHARS)
-    return f"{vote['model']}: {vote['verdict'] or 'unreachable'}" + (f", {reason}" if reason else "")
-
-
-def _problems(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """How the output breaks the schema, one by one."""
-    return [
-        problem
-        for stage in result.get("stages") or ()
-        if stage["stage"] == Stage.SCHEMA
-        for problem in (stage.get("detail") or {}).get("errors") or ()
-    ]
+    reason = plain(vote.reason, DETAIL_CHARS)
+    return f"{vote.model}: {vote.verdict or 'unreachable'}" + (f", {reason}" if reason else "")
 
 
 def _line_diff(expected: Any, actual: Any) -> list[tuple[str, str]]:
@@ -333,19 +349,19 @@ def _line_diff(expected: Any, actual: Any) -> list[tuple[str, str]]:
     return [(kind, cut(line, VALUE_CHARS).shown) for kind, line in lines]
 
 
-def _differences(found: Mapping[str, Any]) -> Iterator[Difference]:
+def _differences(found: DifferencesFound) -> Iterator[Difference]:
     """Returns the differences in the order in which they matter."""
-    for entry in found.get("changed") or ():
-        note = "type changed" if entry.get("type_changed") else ""
-        yield Difference(_path(entry), *sides(entry["expected"], entry["actual"]), note)
-    for entry in found.get("missing") or ():
-        yield Difference(_path(entry), Side(differs=_shown(entry["expected"])), "missing")
-    for entry in found.get("unexpected") or ():
-        yield Difference(_path(entry), "nothing", Side(differs=_shown(entry["actual"])))
-    for entry in found.get("repetitions") or ():
-        value = _shown(entry["value"])
-        often = [f"{entry[key]:,} ×" for key in ("expected_times", "actual_times")]  # noqa: RUF001 - the sign for times
-        yield Difference(_path(entry), Side(f"{often[0]} ", value), Side(f"{often[1]} ", value))
+    for each in found.changed:
+        note = "type changed" if each.type_changed else ""
+        yield Difference(each.path or ROOT, *sides(each.expected, each.actual), note)
+    for each in found.missing:
+        yield Difference(each.path or ROOT, Side(differs=_shown(each.expected)), "missing")
+    for each in found.unexpected:
+        yield Difference(each.path or ROOT, "nothing", Side(differs=_shown(each.actual)))
+    for each in found.repetitions:
+        value = _shown(each.value)
+        expected, actual = f"{each.expected_times:,}{TIMES}", f"{each.actual_times:,}{TIMES}"
+        yield Difference(each.path or ROOT, Side(expected, value), Side(actual, value))
 
 
 def sides(expected: Any, actual: Any) -> tuple[Side, Side]:
@@ -376,17 +392,6 @@ def _common(one: str, other: str) -> int:
 def _in_three(text: str, head: int, tail: int) -> Side:
     """Cuts a text in three."""
     return Side(text[:head], text[head : len(text) - tail], text[len(text) - tail :])
-
-
-def _omitted(found: Mapping[str, Any]) -> str:
-    """How many differences are left out, and the note on them."""
-    left = f"{found['omitted']:,} more" if found.get("omitted") else ""
-    return "; ".join(filter(None, (left, str(found.get("note") or ""))))
-
-
-def _path(entry: Mapping[str, Any]) -> str:
-    """Where a difference is."""
-    return str(entry.get("path") or "(root)")
 
 
 def _shown(value: Any) -> str:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from producer.report.cases.html_answer import answer_of, asked_of, gist_of, status_of
+from producer.report.cases.html_answer import answer_of, asked_of, gist_of
 from producer.report.cases.html_images import PageImages
 from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cases.reasons import Wordings, reason_of
@@ -17,7 +17,7 @@ from producer.report.cases.wording import seconds
 from producer.report.cells import plain
 from producer.report.html.rendering import Text, fill, markup, readable, text_limit
 from producer.report.html.spool import Spool
-from producer.report.html.viewer import MOST_VALUES, Group, Row, Rows
+from producer.report.html.viewer import MOST_VALUES, WORST_FIRST, Group, Letter, Row, Rows
 from producer.report.transcript import asked_line
 from producer.tables import cut_middle
 from shared.codecs.item_rows import CACHED
@@ -56,14 +56,13 @@ class Lead(msgspec.Struct, array_like=True):
     """What all cells share, as HTML."""
 
 
-class Answer(msgspec.Struct, array_like=True):
+class KeptAnswer(msgspec.Struct, array_like=True):
     """One answer as it waits on disk."""
 
     case: int
     column: int
     repeat: int
-    letter: str
-    """Outcome: passed, failed, error, or `n` for none."""
+    letter: Letter
     why: str
     kind: str
     """Of its reason, see `Reason`."""
@@ -109,7 +108,40 @@ class Variables:
         return {name for name, number in self._same.items() if self._cases == 1 or number < self._cases}
 
 
-_pack, _unpack = msgspec.msgpack.encode, msgspec.msgpack.Decoder(Answer).decode
+_pack, _unpack = msgspec.msgpack.encode, msgspec.msgpack.Decoder(KeptAnswer).decode
+
+
+class ShownLead(NamedTuple):
+    """What the template shows before the cells of a row."""
+
+    title: str
+    gist: str
+    tags: Sequence[str]
+    messages: str
+    """As HTML."""
+
+
+class ShownRepeat(NamedTuple):
+    """One of the answers in a cell."""
+
+    letter: Letter
+    repeat: int
+    why: str
+    html: str
+
+
+class ShownCell(NamedTuple):
+    """What the template shows in a cell."""
+
+    letter: Letter
+    name: str
+    repeats: str
+    """How many of several answers passed."""
+    why: str
+    figures: str
+    gist: str
+    is_code: bool
+    answers: Sequence[ShownRepeat]
 
 
 class Matrix:
@@ -156,24 +188,24 @@ class Matrix:
         shown = answer_of(
             case, self._run, self.limit, self._images, run_id=self._run_id, is_freeform=self._is_freeform
         )
-        self._note_cuts([message.text for message in shown["asked"] + shown["answered"]])
-        self._note_cuts([text for _, text in shown["good"]])
-        letter, (gist, is_code) = shown["letter"], gist_of(case, is_freeform=self._is_freeform)
-        is_shown = reason is not None and not (self._is_freeform and letter == "n")
-        answer = Answer(
+        self._note_cuts([message.text for message in (*shown.asked, *shown.answered)])
+        self._note_cuts([text for _, text in shown.good])
+        letter, (gist, is_code) = shown.letter, gist_of(case, is_freeform=self._is_freeform)
+        is_shown = reason is not None and not (self._is_freeform and letter is Letter.NONE)
+        answer = KeptAnswer(
             case=item.case,
             column=column,
             repeat=item.repeat,
             letter=letter,
             why=reason.text if reason and is_shown else "",
             kind=reason.kind if reason and is_shown else "",
-            status=status_of(case),
-            gist=gist if gist or is_shown else shown["message"],
+            status=case.status,
+            gist=gist if gist or is_shown else shown.message,
             is_code=is_code,
             latency_ms=case.row.latency_ms,
             is_cached=CACHED in case.row.code,
             cost_usd=case.row.cost_usd,
-            score=(case.result or {}).get("score"),
+            score=case.result.score if case.result else None,
             tags=list(item.tags),
             html=fill(TEMPLATE, "answer", shown).decode(),
             lead=None if item.case in self._seen else self._lead(item, case),
@@ -181,7 +213,7 @@ class Matrix:
         self._seen.add(item.case)
         if reason and is_shown:
             self.wordings.add(reason)
-        if reason and letter == "e" and len(self.error_kinds) < MOST_VALUES:
+        if reason and letter is Letter.ERROR and len(self.error_kinds) < MOST_VALUES:
             self.error_kinds.add(readable(reason.kind))
         self._spool.add(item.case, _pack(answer))
 
@@ -288,68 +320,58 @@ def title_of(item: CasePayload) -> str:
     return cut_middle(item.name, NAME_CHARS)
 
 
-def _shown_lead(lead: Lead, varying: AbstractSet[str]) -> dict[str, Any]:
+def _shown_lead(lead: Lead, varying: AbstractSet[str]) -> ShownLead:
     """Returns what the template shows before the cells of a row: the variables that tell it from others."""
     values = [f"{name}: {value}" for name, value in lead.vars if name in varying]
-    return {
-        "title": lead.title,
-        "gist": plain(" · ".join(values), ASKED_CHARS) if values else lead.input,
-        "tags": lead.tags,
-        "messages": markup(lead.messages),
-    }
+    gist = plain(" · ".join(values), ASKED_CHARS) if values else lead.input
+    return ShownLead(lead.title, gist, lead.tags, markup(lead.messages))
 
 
-def _is_short(letters: str, cells: Iterable[Mapping[str, Any]]) -> bool:
+def _is_short(letters: str, cells: Iterable[ShownCell]) -> bool:
     """Returns whether all answers of a row passed and fit a line, so that its lead should too."""
-    return set(letters) <= {"p", "-"} and all(len(cell["gist"]) <= LINE_CHARS for cell in cells)
+    return set(letters) <= {"p", "-"} and all(len(cell.gist) <= LINE_CHARS for cell in cells)
 
 
-def _letter(answers: Sequence[Answer]) -> str:
+def _letter(answers: Sequence[KeptAnswer]) -> Letter:
     """Returns the letter of a cell: a failure among its repeats before an error, and both before a pass."""
     letters = {answer.letter for answer in answers}
-    return next((letter for letter in "fenp" if letter in letters), "-")
+    return next((letter for letter in WORST_FIRST if letter in letters), Letter.ABSENT)
 
 
-def _cell(answers: Sequence[Answer], name: str) -> dict[str, Any]:
+def _cell(answers: Sequence[KeptAnswer], name: str) -> ShownCell:
     """Returns what the template shows in a cell: of repeats how many passed, and the first that did not."""
     letter = _letter(answers)
     first = next((answer for answer in answers if answer.letter == letter), None)
-    passed = sum(answer.letter == "p" for answer in answers)
-    many = len(answers) > 1
+    passed = sum(answer.letter is Letter.PASSED for answer in answers)
     is_marked = letter in "pfe" and first is not None
     score = first.score if first is not None and first.score is not None and first.score < 1 else None
-    figures = [] if score is None or letter == "f" else [f"score {score:.2f}"]
+    figures = [] if score is None or letter is Letter.FAILED else [f"score {score:.2f}"]
     figures += [] if first is None or first.latency_ms is None else [seconds(first.latency_ms)]
     if first is not None and first.is_cached:
         figures.append("cached")
-    return {
-        "letter": letter,
-        "name": name,
-        "repeats": f"{passed} of {len(answers)}" if many and is_marked else "",
-        "why": first.why if first else "",
-        "figures": ", ".join(figures),
-        "gist": first.gist if first else "",
-        "is_code": bool(first and first.is_code),
-        "answers": [
-            {
-                "letter": answer.letter,
-                "repeat": answer.repeat + 1,
-                "why": answer.why,
-                "html": markup(answer.html),
-            }
-            for answer in sorted(answers, key=lambda answer: "fenp".index(answer.letter))
+    return ShownCell(
+        letter=letter,
+        name=name,
+        repeats=f"{passed} of {len(answers)}" if len(answers) > 1 and is_marked else "",
+        why=first.why if first else "",
+        figures=", ".join(figures),
+        gist=first.gist if first else "",
+        is_code=bool(first and first.is_code),
+        answers=[
+            ShownRepeat(answer.letter, answer.repeat + 1, answer.why, markup(answer.html))
+            for answer in sorted(answers, key=lambda answer: WORST_FIRST.index(answer.letter))
         ],
-    }
+    )
 
 
-def _facets(answers: Sequence[Answer]) -> Mapping[str, Sequence[str]]:
+def _facets(answers: Sequence[KeptAnswer]) -> Mapping[str, Sequence[str]]:
     """Returns the facets by which a row is filtered."""
     tags = dict.fromkeys(tag for answer in answers for tag in answer.tags)
     kinds = [answer.kind for answer in answers if answer.kind]
     return {"tag": list(tags), "reason": kinds, "status": [answer.status for answer in answers]}
 
 
-def _orders(case: int, answers: Sequence[Answer]) -> Mapping[str, float | None]:
+def _orders(case: int, answers: Sequence[KeptAnswer]) -> Mapping[str, float | None]:
     """Returns the keys by which a row is sorted: its slowest answer, its cost, its place."""
     times = [
         answer.latency_ms for answer in answers if answer.latency_ms is not None and not answer.is_cached

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from producer.aggregate.statistics import mcnemar
-from producer.report.cases.html_answer import SKIPPED
 from producer.report.cases.html_rows import NAME_CHARS, Column, Pairs
 from producer.report.cases.html_settings import settings_of
+from producer.report.cases.opened_rows import SKIPPED
 from producer.report.cases.wording import (
     NO_VERDICTS,
     by_latency,

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
+from producer.cases.results import CaseResult
 from shared.codecs.item_rows import POISON_CODE, POISON_ERROR, ItemRow
 from shared.contracts.case_run import CasePayload, decode_case
 from shared.contracts.unjudged_case import without_verdict
@@ -12,7 +14,26 @@ from shared.names import Outcome
 
 CHECK_UNAVAILABLE: Final = "check_unavailable"
 """Code of an answer of which a check could not be asked."""
-_decode = msgspec.json.decode
+SKIPPED: Final = Outcome.SKIPPED.value
+"""Status of a case that was not sent."""
+
+
+class _Problem(Struct):
+    code: str
+    message: str
+
+
+class _ErrorLine(Struct):
+    error: _Problem
+    result: CaseResult | None
+
+
+_decode_result: Final = msgspec.json.Decoder(CaseResult).decode
+_decode_error: Final = msgspec.json.Decoder(_ErrorLine).decode
+
+
+def _no_verdict(item: CasePayload) -> CaseResult:
+    return msgspec.convert(without_verdict(item), CaseResult)
 
 
 class OpenedCase(NamedTuple):
@@ -22,12 +43,22 @@ class OpenedCase(NamedTuple):
     """As it is stored."""
     item: CasePayload
     """The input of the case, and what a good answer looks like."""
-    result: dict[str, Any] | None
+    result: CaseResult | None
     """As the item's line has it; None when the run ended before its model was called."""
     code: str
     """Error code; empty when it has a verdict."""
     message: str
     """What the error says, or the verdict."""
+
+    @property
+    def answer(self) -> CaseResult:
+        """The result; one without an answer where there is none."""
+        return self.result or _no_verdict(self.item)
+
+    @property
+    def status(self) -> str:
+        """How it ended in one word of the pipeline, or of the error."""
+        return self.code or str((self.result and self.result.status) or SKIPPED)
 
     @property
     def is_answered(self) -> bool:
@@ -37,8 +68,7 @@ class OpenedCase(NamedTuple):
     @property
     def total_tokens(self) -> int:
         """Tokens of the call; 0 where they are unknown."""
-        usage = (self.result or {}).get("token_usage") or {}
-        return int(usage.get("total_tokens") or 0)
+        return 0 if self.result is None else self.result.usage.total_tokens or 0
 
 
 def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedCase]:
@@ -46,17 +76,15 @@ def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedCase]:
     for row in rows:
         item = decode_case(row.payload)
         if row.code == POISON_CODE:
-            yield OpenedCase(row, item, without_verdict(item), *POISON_ERROR)
+            yield OpenedCase(row, item, _no_verdict(item), *POISON_ERROR)
         elif row.outcome is Outcome.ERROR:
-            line = _decode(row.line)
-            error = line["error"]
-            yield OpenedCase(row, item, line["result"], str(error["code"]), str(error["message"]))
+            line = _decode_error(row.line)
+            yield OpenedCase(row, item, line.result, line.error.code, line.error.message)
         else:
-            result = _decode(row.line) if row.code else None
-            yield OpenedCase(row, item, result, "", str(result["message"]) if result else "")
+            result = _decode_result(row.line) if row.code else None
+            yield OpenedCase(row, item, result, "", result.message if result else "")
 
 
 def poisoned(row: ItemRow) -> tuple[str, str, Any]:
     """Returns code, message and result of a case that no worker survived."""
-    [case] = opened([row])
-    return case.code, case.message, case.result
+    return *POISON_ERROR, without_verdict(decode_case(row.payload))

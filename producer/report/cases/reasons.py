@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from producer.aggregate.case_groups import failed_checks
+from producer.cases.results import CaseResult, DifferencesFound, Differing
 from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cells import plain
 from shared.names import Outcome
@@ -27,7 +27,6 @@ _QUOTES: Final = re.compile(r"[,;]?\s*\b(which|it) begins: .*", re.DOTALL)
 """The beginning of an answer, at the end of a reason: the answer itself stands below."""
 _PLACES: Final = re.compile(r"/\d+(?=/|$)")
 """Positions in a path."""
-_DIFFERENCES: Final = ("changed", "missing", "unexpected", "repetitions")
 
 
 class Reason(NamedTuple):
@@ -76,7 +75,7 @@ def reason_of(case: OpenedCase) -> Reason | None:
         return Reason(NOT_ASKED, NOT_ASKED, NOT_ASKED)
     if case.code:
         return _told(case.message or case.code)
-    found = _difference(case.result.get("differences") or {}) or _check(case.result)
+    found = _difference(case.result.differing) or _check(case.result)
     return found or _told(without_answer(case.message))
 
 
@@ -105,42 +104,55 @@ def without_values(text: str) -> str:
     return plain(bare.rstrip(" …:.,;") or bare, KIND_CHARS)
 
 
-def _difference(found: Mapping[str, Any]) -> Reason | None:
+class _Sort(NamedTuple):
+    """How a sort of differences is worded."""
+
+    text: Callable[[str, Differing], str]
+    """Given the path."""
+    kind: str
+    """What is wrong at the path."""
+
+
+_SORTS: Final[Mapping[str, _Sort]] = {
+    "changed": _Sort(
+        lambda path, each: f"{path} is {_value(each.actual)}, expected {_value(each.expected)}", "differs"
+    ),
+    "missing": _Sort(lambda path, each: f"{path} is missing, expected {_value(each.expected)}", "is missing"),
+    "unexpected": _Sort(
+        lambda path, each: f"{path} is not expected: {_value(each.actual)}", "is not expected"
+    ),
+    "repetitions": _Sort(
+        lambda path, each: (
+            f"{path} has {_value(each.value)} {each.actual_times} times, expected {each.expected_times}"
+        ),
+        "is there too often or too rarely",
+    ),
+}
+
+
+def _difference(found: DifferencesFound) -> Reason | None:
     """Names the first difference between the output and the expected object, and counts the others."""
-    entries = [(sort, entry) for sort in _DIFFERENCES for entry in found.get(sort) or ()]
+    entries = [(_SORTS[sort], each) for sort in _SORTS for each in getattr(found, sort)]
     if not entries:
         return None
-    sort, entry = entries[0]
-    path = str(entry.get("path") or "the answer")
-    difference = {
-        "changed": lambda: f"{path} is {_value(entry['actual'])}, expected {_value(entry['expected'])}",
-        "missing": lambda: f"{path} is missing, expected {_value(entry['expected'])}",
-        "unexpected": lambda: f"{path} is not expected: {_value(entry['actual'])}",
-        "repetitions": lambda: (
-            f"{path} has {_value(entry['value'])} {entry['actual_times']} times, "
-            f"expected {entry['expected_times']}"
-        ),
-    }[sort]()
-    more = len(entries) - 1 + int(found.get("omitted") or 0)
-    kinds = {"changed": "differs", "missing": "is missing", "unexpected": "is not expected"}
-    kind = f"{_PLACES.sub('/*', path)} {kinds.get(sort, 'is there too often or too rarely')}"
-    text = difference + f", and {more:,} more" * bool(more)
-    kind = plain(kind, KIND_CHARS)
+    sort, first = entries[0]
+    path = first.path or "the answer"
+    more = len(entries) - 1 + found.omitted
+    text = sort.text(path, first) + (f", and {more:,} more" if more else "")
+    kind = plain(f"{_PLACES.sub('/*', path)} {sort.kind}", KIND_CHARS)
     return Reason(plain(text, REASON_CHARS), kind, kind)
 
 
-def _check(result: Mapping[str, Any]) -> Reason | None:
+def _check(result: CaseResult) -> Reason | None:
     """Names the first failed check, and counts the others."""
-    failed = list(failed_checks(result))
-    if not failed:
+    if not (failed := result.failed_checks):
         return None
     check = failed[0]
-    text, score = without_answer(str(check["reason"] or f"{check['name']} failed")), check["score"]
-    if score is not None and 0 < score < 1:
-        text = f"{check['check']} {score:.2f}: {text}"
+    text = without_answer(check.reason or f"{check.name} failed")
+    if check.score is not None and 0 < check.score < 1:
+        text = f"{check.check} {check.score:.2f}: {text}"
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-    name = str(check["name"])
-    return Reason(plain(text, REASON_CHARS) + more, without_values(name), name)
+    return Reason(plain(text, REASON_CHARS) + more, without_values(check.name), check.name)
 
 
 def _value(value: Any) -> str:

@@ -4,26 +4,28 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from producer.cases.results import CaseResult
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.reasons import reason_of
-from producer.report.cases.wording import FREEFORM, check_lines, dollars, latency
+from producer.report.cases.wording import FREEFORM, check_line, dollars, latency
 from producer.report.shown_item import ShownItem
-from producer.report.transcript import Spoken, answer_as_read, asked_of
+from producer.report.transcript import TOOL_CALL, Spoken, asked_of, call_text
 from producer.text import plural
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case
-from shared.contracts.case_vocabulary import STAGE_TABLE
+from shared.contracts.case_vocabulary import STAGE_TABLE, Stage
 from shared.contracts.sent_messages import messages_as_sent
 from shared.names import Outcome
 from shared.runs import RunInfo
+from worker.validation.case_verdict import StageOutcome
 
 LABELS: Final = {"regex_pattern": "Pattern", "validator": "Validator", "reference": "Reference"}
 """Criteria with a label of their own; others are labelled with their name."""
 SHOWN_ELSEWHERE: Final = frozenset({"expected", "checks", "at_least", "paid_checks", "label"})
 """Criteria that are shown with the verdict."""
-TITLES: Final[Mapping[str, str]] = {stage: row.title for stage, row in STAGE_TABLE.items()}
+TITLES: Final[Mapping[Stage, str]] = {stage: row.title for stage, row in STAGE_TABLE.items()}
 """The stages as people call them."""
-MARKS: Final = {"pass": "✓", "fail": "✗"}
+MARKS: Final = {StageOutcome.PASS: "✓", StageOutcome.FAIL: "✗"}
 """Of stages that ran."""
 
 
@@ -60,7 +62,7 @@ def wanted_of(item: CasePayload) -> Iterator[tuple[str, str]]:
 
 def _shown(case: OpenedCase, run: CaseRun) -> ShownItem:
     """Makes an item of a case."""
-    item, result, outcome = case.item, case.result or {}, case.row.outcome
+    item, result, outcome = case.item, case.answer, case.row.outcome
     is_free = run.mode == FREEFORM and outcome in {Outcome.PASSED, Outcome.FAILED}
     reason = None if is_free else reason_of(case)
     asked = asked_of(item, run.system_prompt)
@@ -73,19 +75,31 @@ def _shown(case: OpenedCase, run: CaseRun) -> ShownItem:
         outcome=outcome,
         word="not checked" if is_free else outcome.value,
         asked=asked,
-        answered=list(answer_as_read(result)),
+        answered=list(_answered(result)),
         reason="" if reason is None else reason.text,
-        checks=() if is_free else [*_stages(result), *check_lines(result)],
+        checks=() if is_free else [*_stages(result), *map(check_line, result.checks)],
         wanted=[Spoken(label.lower(), text) for label, text in wanted_of(item)],
         figures=_figures(case),
     )
 
 
-def _stages(result: Mapping[str, Any]) -> Iterator[str]:
+def _answered(result: CaseResult) -> Iterator[Spoken]:
+    """Yields what a model answered; nothing where there is no answer."""
+    if result.reasoning:
+        yield Spoken("reasoning", result.reasoning)
+    for call in result.tool_calls:
+        yield Spoken(f"answer, {TOOL_CALL}", call_text(call))
+    if result.refusal:
+        yield Spoken("refusal", result.refusal)
+    if result.raw_output or (result.raw_output == "" and not result.tool_calls and not result.refusal):
+        yield Spoken("answer", result.raw_output or "(empty)")
+
+
+def _stages(result: CaseResult) -> Iterator[str]:
     """Yields a line for each stage that ran."""
-    for stage in result.get("stages") or ():
-        if mark := MARKS.get(str(stage["outcome"])):
-            yield f"{mark} {TITLES.get(stage['stage'], stage['stage'])}: {stage['reason']}".rstrip(": ")
+    for stage in result.stages:
+        if mark := MARKS.get(stage.outcome):
+            yield f"{mark} {TITLES[stage.stage]}: {stage.reason}".rstrip(": ")
 
 
 def _figures(case: OpenedCase) -> list[str]:
@@ -95,5 +109,5 @@ def _figures(case: OpenedCase) -> list[str]:
         return [plural(row.attempts, "attempt")] * (row.attempts > 1)
     figures = [] if row.latency_ms is None and CACHED not in row.code else [latency(row)]
     figures += [] if row.cost_usd is None else [dollars(row.cost_usd)]
-    figures += [] if result.get("score") is None else [f"score {float(result['score']):.2f}"]
+    figures += [] if result.score is None else [f"score {result.score:.2f}"]
     return figures + [plural(row.attempts, "attempt")] * (row.attempts > 1)

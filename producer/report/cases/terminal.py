@@ -96,7 +96,7 @@ def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
             plain(case.item.name, CELL_CHARS),
             plain(model_and_prompt(case.item), CELL_CHARS),
             case.row.outcome.value,
-            str((case.result or {}).get("status") or ""),
+            case.answer.status or "",
             latency(case.row) if case.result else "",
             dollars(case.row.cost_usd) if case.result and not case.code else "",
             plain(f"{case.code}: {case.message}" if case.code else case.message, MESSAGE_CHARS),

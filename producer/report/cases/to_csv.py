@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
-from producer.aggregate.case_groups import failed_checks
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cells import csv_lines
 from shared.clock import iso_utc
@@ -72,40 +71,36 @@ class CasesCsvReport:
 
     def _row(self, case: OpenedCase) -> list[Any]:
         """Makes one line."""
-        result = case.result or {}
-        usage, metrics = result.get("token_usage") or {}, result.get("metrics") or {}
-        first_ms, parsed = metrics.get("first_token_ms"), result.get("parsed_output")
+        result, usage, measured = case.answer, case.answer.usage, case.answer.measured
+        first_ms, parsed = measured.first_token_ms, result.parsed_output
         return [
             case.item.model,
             case.item.case + 1,
-            bool(result.get("passed")),
-            result.get("status") or "",
-            "" if case.row.latency_ms is None else case.row.latency_ms / 1000,
-            "" if first_ms is None else first_ms / 1000,
-            *(_or_blank(usage.get(f"{word}_tokens")) for word in ("prompt", "completion", "total")),
-            _or_blank(case.row.cost_usd),
+            result.passed,
+            result.status,
+            None if case.row.latency_ms is None else case.row.latency_ms / 1000,
+            None if first_ms is None else first_ms / 1000,
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            usage.total_tokens,
+            case.row.cost_usd,
             case.item.input,
             json.dumps(case.item.expected, ensure_ascii=False),
-            "" if parsed is None else json.dumps(parsed, ensure_ascii=False),
+            None if parsed is None else json.dumps(parsed, ensure_ascii=False),
             f"{case.code}: {case.message}" if case.code else case.message,
             self._stamp,
             *self._git,
-            case.item.id or "",
+            case.item.id,
             case.item.repeat,
             case.row.outcome.value,
-            result.get("decided_by") or "",
-            result.get("raw_output") or "",
-            _or_blank(metrics.get("rouge_l")),
-            bool(result.get("used_fuzzy_match")),
+            result.decided_by,
+            result.raw_output,
+            measured.rouge_l,
+            result.used_fuzzy_match,
             CACHED in case.row.code,
-            result.get("reasoning") or "",
-            case.item.prompt_id or "",
-            _or_blank(result.get("score")),
-            SEPARATOR.join(row["name"] for row in failed_checks(result)),
+            result.reasoning,
+            case.item.prompt_id,
+            result.score,
+            SEPARATOR.join(row.name for row in result.failed_checks),
             SEPARATOR.join(case.item.tags),
         ]
-
-
-def _or_blank(value: Any) -> Any:
-    """Writes nothing where nothing is known."""
-    return "" if value is None else value

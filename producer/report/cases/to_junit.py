@@ -7,7 +7,7 @@ from typing import BinaryIO
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.wording import case_name, untold_checks
 from producer.report.junit import NEVER, JunitTest, SuitePerClass
-from producer.report.transcript import answer_text, as_read, as_text
+from producer.report.transcript import as_read, as_text
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload
 from shared.runs import RunInfo
@@ -32,14 +32,14 @@ def case_test(case: OpenedCase) -> JunitTest:
         return JunitTest(item.model, name, "skipped", message=NEVER)
     if case.code:
         return JunitTest(item.model, name, "error", time_s, case.code, case.message, _asked(item))
-    if result["passed"]:
+    if result.passed:
         return JunitTest(item.model, name, time_s=time_s)
     body = [_asked(item)]
     if item.expected is not None:
         body.append(f"expected: {json.dumps(item.expected, ensure_ascii=False)}")
     body += untold_checks(case)
-    body.append(f"output: {answer_text(result)}")
-    status = str(result["status"])
+    body.append(f"output: {result.text}")
+    status = str(result.status)
     return JunitTest(item.model, name, "failure", time_s, status, case.message or status, "\n".join(body))
 
 

@@ -26,7 +26,7 @@ from producer.report.cases.wording import (
 )
 from producer.report.cells import markdown
 from producer.report.run_verdict import verdict_of
-from producer.report.transcript import answer_text, asked_line
+from producer.report.transcript import asked_line
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
@@ -58,7 +58,7 @@ class CasesMarkdownReport:
                 key = (case.item.case, case.item.prompt_id)
                 if key in self._prompts or len(self._prompts) < MOST_CASES:
                     self._prompts.setdefault(key, []).append(case)
-            elif case.result is None or not case.result["passed"]:
+            elif not case.answer.passed:
                 if len(self._failed) < MOST_CASES:
                     self._failed.append(case)
                 else:
@@ -110,7 +110,7 @@ class CasesMarkdownReport:
             [
                 markdown(case.item.name, PROMPT_CHARS) + _again(case.item.repeat),
                 markdown(model_and_prompt(case.item), PROMPT_CHARS),
-                case.code or str((case.result or {}).get("status") or "skipped"),
+                case.status,
                 markdown(asked_line(case.item), PROMPT_CHARS),
                 markdown(_why(case), MESSAGE_CHARS),
             ]
@@ -191,7 +191,7 @@ def _judges(document: Mapping[str, Any]) -> list[str]:
 
 def _output(case: OpenedCase) -> str:
     """The raw output of the model."""
-    return "skipped" if case.result is None else answer_text(case.result)
+    return "skipped" if case.result is None else case.result.text
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

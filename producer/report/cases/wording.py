@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from producer.aggregate.case_groups import failed_checks
+from producer.cases.results import CheckRow
 from producer.report.cases.opened_rows import CHECK_UNAVAILABLE, OpenedCase
 from producer.report.interfaces import Outcome
 from producer.report.run_verdict import rated
@@ -77,40 +77,32 @@ def model_and_prompt(item: CasePayload) -> str:
     return item.model if item.prompt_id is None else f"{item.model} · {item.prompt_id}"
 
 
-def check_lines(result: Mapping[str, Any] | None) -> list[str]:
-    """Writes the checks of a result, one a line, not made safe.
+def check_line(row: CheckRow) -> str:
+    """Writes a check and what it found, not made safe.
 
-    >>> row = {"name": "rubric: Brief.", "check": "rubric", "passed": False, "score": 0.25, "reason": "Long."}
-    >>> check_lines({"checks": [row | {"at_least": 0.7}, row | {"passed": True}]})
-    ['✗ rubric: Brief: 0.25, at least 0.70 needed; Long.', '✓ rubric: Brief (0.25): Long.']
+    >>> check_line(CheckRow("rubric: Brief.", "rubric", 0.25, False, "Long.", None, {}, at_least=0.7))
+    '✗ rubric: Brief: 0.25, at least 0.70 needed; Long.'
+    >>> check_line(CheckRow("rubric: Brief.", "rubric", 0.25, True, "Long.", None, {}))
+    '✓ rubric: Brief (0.25): Long.'
     """
-    return [_check_line(row) for row in (result or {}).get("checks") or ()]
+    mark = "·" if row.passed is None else "✓" if row.passed else "✗"
+    return f"{mark} {check_finding(row)}"
 
 
 def untold_checks(case: OpenedCase) -> list[str]:
     """Writes the failed checks that the message of a case does not name, one a line, not made safe."""
-    failed = failed_checks(case.result)
-    return [_check_line(row) for row in failed if check_finding(row) not in case.message]
+    failed = case.result.failed_checks if case.result else ()
+    return [check_line(row) for row in failed if check_finding(row) not in case.message]
 
 
-def _check_line(row: Mapping[str, Any]) -> str:
-    mark = "·" if row["passed"] is None else "✓" if row["passed"] else "✗"
-    return f"{mark} {check_finding(row)}"
+def check_finding(row: CheckRow) -> str:
+    """Writes what a check found, given its row."""
+    return finding(row.name, row.reason, row.score, row.missed)
 
 
-def check_finding(row: Mapping[str, Any]) -> str:
-    """Writes what a check found, given its row; rows of earlier releases lack the score that was needed."""
-    return finding(row["name"], row["reason"], row["score"], _missed(row))
-
-
-def check_example(row: Mapping[str, Any]) -> str:
+def check_example(row: CheckRow) -> str:
     """Writes what a check found in one of many answers, given its row."""
-    return example_finding(row["name"], row["reason"], row["score"], _missed(row))
-
-
-def _missed(row: Mapping[str, Any]) -> float | None:
-    """Returns the score that a check needed and did not reach."""
-    return row.get("at_least") if row["passed"] is False else None
+    return example_finding(row.name, row.reason, row.score, row.missed)
 
 
 def headline(document: Mapping[str, Any]) -> str:

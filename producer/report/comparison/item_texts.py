@@ -119,7 +119,7 @@ def texts_of_case(line: Line) -> ItemTexts:
     is_plain = len(spoken) == 1 and messages[0]["role"] == "user"
     found = _texts(
         {"asked": spoken[0].text if is_plain else as_text(spoken), **line},
-        answer_text(result),
+        answer_text(result.get("raw_output"), result.get("refusal"), result.get("tool_calls") or ()),
         "" if result.get("passed") else case_reason(result),
     )
     told = _kept(as_text(as_read([system])).partition(": ")[2]) if system else ""

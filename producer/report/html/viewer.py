@@ -66,6 +66,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import sha256
 from itertools import groupby, islice
 from typing import Final, NamedTuple
@@ -75,6 +76,7 @@ import msgspec
 
 from producer.report.html.rendering import file_text, fill, markup, readable
 from producer.report.html.spool import Spool
+from shared.names import Outcome
 
 TEMPLATE: Final = "html/viewer.html.j2"
 FIRST: Final = 100
@@ -103,6 +105,36 @@ MOST_SPANNED: Final = 12
 """Columns below one name; it is repeated above further ones."""
 NO_SCRIPT: Final = ".tools,.reasons,.keyhint{display:none!important}"
 """Hides what would do nothing."""
+
+
+class Letter(StrEnum):
+    """How a cell ended, as the classes and the script of a page write it."""
+
+    PASSED = "p"
+    FAILED = "f"
+    ERROR = "e"
+    NONE = "n"
+    """A cell without an outcome."""
+    ABSENT = "-"
+    """No cell."""
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> "Letter":
+        """Returns the letter of an outcome; skipped and decided items have none.
+
+        >>> Letter.of(Outcome.ERROR).value, Letter.of(Outcome.SKIPPED).value
+        ('e', 'n')
+        """
+        return _LETTERS.get(outcome, cls.NONE)
+
+
+_LETTERS: Final = {
+    Outcome.PASSED: Letter.PASSED,
+    Outcome.FAILED: Letter.FAILED,
+    Outcome.ERROR: Letter.ERROR,
+}
+WORST_FIRST: Final = (Letter.FAILED, Letter.ERROR, Letter.NONE, Letter.PASSED)
+"""The order in which answers, and groups of rows, stand on a page."""
 
 
 class Row(NamedTuple):
