@@ -1,12 +1,14 @@
 """Writes numbers and notes for people: thousands, sizes, durations, rates, sentences."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from typing import Any, Final, NamedTuple
 
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 _DAY_S: Final = 86_400
 _LEAST_USD: Final = 0.0001
+_LEAST_EACH_USD: Final = 0.000001
 _CENT_USD: Final = 0.01
 _FEW: Final = 10
 _THOUSAND: Final = 1000
@@ -79,13 +81,22 @@ def cost(usd: float) -> str:
     return f"${usd:.4f}" if 0 < usd < _CENT_USD else f"${usd:,.2f}"
 
 
-def small_cost(usd: float) -> str:
-    """Writes an amount of money that is usually below a cent: four decimals, and no less than can be shown.
+def cost_each(usd: float) -> str:
+    """Writes the price of one answer, which is a small part of a cent.
 
-    >>> small_cost(1.25), small_cost(0.0125), small_cost(0.00001), small_cost(0)
-    ('$1.2500', '$0.0125', '<$0.0001', '$0.0000')
+    >>> cost_each(0.00002), cost_each(1e-7), cost_each(0)
+    ('$0.000020', '<$0.000001', '$0')
     """
-    return f"<${_LEAST_USD:.4f}" if 0 < usd < _LEAST_USD else f"${usd:.4f}"
+    return "$0" if not usd else f"<${_LEAST_EACH_USD:.6f}" if usd < _LEAST_EACH_USD else f"${usd:.6f}"
+
+
+def latency(ms: float) -> str:
+    """Writes how long one answer took.
+
+    >>> latency(450), latency(12_345.6)
+    ('450 ms', '12,346 ms')
+    """
+    return f"{ms:,.0f} ms"
 
 
 def size(amount: int) -> str:
@@ -116,6 +127,52 @@ def percent(share: float, decimals: int = 1) -> str:
     ('86.0%', '100.0%', '86%')
     """
     return f"{100 * share:.{decimals}f}%"
+
+
+class Unit(Enum):
+    """What a number is, and with that how it is written."""
+
+    COUNT = auto()
+    """Things."""
+    SHARE = auto()
+    """From 0 to 1."""
+    USD = auto()
+    """Of a run, a model, a cap."""
+    USD_EACH = auto()
+    """Of one answer."""
+    S = auto()
+    """Of a run."""
+    MS = auto()
+    """Of one answer."""
+    PER_S = auto()
+    BYTES = auto()
+
+
+class Figure(NamedTuple):
+    """A number with its unit, written in one way wherever people read it.
+
+    >>> [str(Figure(0.25, unit)) for unit in (Unit.SHARE, Unit.USD, Unit.S)], str(Figure(None, Unit.MS))
+    (['25.0%', '$0.25', '0.2 s'], '-')
+    """
+
+    value: float | None
+    """None where there is none."""
+    unit: Unit
+
+    def __str__(self) -> str:
+        return "-" if self.value is None else _WRITERS[self.unit](self.value)
+
+
+_WRITERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
+    Unit.COUNT: count,
+    Unit.SHARE: percent,
+    Unit.USD: cost,
+    Unit.USD_EACH: cost_each,
+    Unit.S: duration,
+    Unit.MS: latency,
+    Unit.PER_S: rate,
+    Unit.BYTES: size,
+}
 
 
 def bounds(rate: Mapping[str, Any], decimals: int = 1) -> tuple[str, str]:

@@ -8,10 +8,32 @@ r"""Makes hostile text safe for one cell of a table: one line, bounded, without 
 
 import csv
 from collections.abc import Iterable, Sequence
+from enum import IntEnum
 from io import StringIO
 from typing import Any, Final
 
 ELLIPSIS: Final = "..."
+
+
+class Size(IntEnum):
+    """How many characters are shown of a text that somebody else wrote."""
+
+    CELL = 60
+    """In a table of a terminal."""
+    NAME = 80
+    """A name or an id, which people recognise by its beginning."""
+    LINE = 160
+    """One line beside others: a question, or why an item failed in a table."""
+    REASON = 300
+    """A reason, where there is room for two lines of it."""
+    TEXT = 500
+    """An answer or an error in a list of failures."""
+    BODY = 4_000
+    """What is folded, or only programs read."""
+    WHOLE = 20_000
+    """What a page shows when all of a text is asked for."""
+
+
 _MARKDOWN: Final = str.maketrans(
     {sign: f"\\{sign}" for sign in "\\|`*[]"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 )
@@ -39,6 +61,15 @@ def plain(text: Any, limit: int | None = None) -> str:
     line = "".join(sign for sign in " ".join(head.split()) if sign.isprintable())
     is_cut = len(line) > most or len(head) < len(text)
     return line[:most] + ELLIPSIS if is_cut else line
+
+
+def clip(text: Any, size: Size) -> str:
+    """Returns text as one line of printable characters that is no longer than a size; see `plain`.
+
+    >>> len(clip("a" * 1000, Size.NAME))
+    83
+    """
+    return plain(text, size)
 
 
 def markdown(text: Any, limit: int | None = None) -> str:

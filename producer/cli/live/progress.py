@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from producer.report.cells import plain
-from producer.text import count, duration, rate, share, small_cost
+from producer.text import cost, count, duration, rate, share
 from shared.kinds import TURNS, Kind
 from shared.names import FINAL_STATES, Outcome, RunState
 
@@ -149,21 +149,12 @@ def money(progress: Progress) -> list[tuple[str, str]]:
     """Returns what the run paid so far, with its cap if it has one; empty if that is unknown.
 
     >>> money(Progress("c-1", "running", 5, 10, {}, 2.0, 2, 1, calls=Calls(0.0123, 1.0)))
-    [('paid', '$0.0123 of $1.00')]
+    [('paid', '$0.01 of $1.00')]
     """
     spent, cap = progress.cost_usd, progress.calls.cap_usd
     if spent is None:
         return []
-    return [("paid", small_cost(spent) if cap is None else f"{small_cost(spent)} of {_dollars(cap)}")]
-
-
-def _dollars(usd: float) -> str:
-    """Writes a cap with cents, or as exactly as it was given.
-
-    >>> _dollars(1.0), _dollars(0.0025)
-    ('$1.00', '$0.0025')
-    """
-    return f"${usd:.2f}" if round(usd, 2) == usd else f"${usd:.6g}"
+    return [("paid", cost(spent) if cap is None else f"{cost(spent)} of {cost(cap)}")]
 
 
 def without_numbers(why: str) -> str:

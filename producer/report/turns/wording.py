@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from producer.aggregate.turns import ranked
 from producer.report.interfaces import Outcome
-from producer.text import duration, plural, share, small_cost
+from producer.text import cost, duration, plural, share
 
 RULES: Final[Mapping[str, str]] = {
     "1": "summary changed",
@@ -113,7 +113,7 @@ def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         unknown = f" and {plural(calls['cost_unknown'], 'call')} of unknown price" * bool(
             calls["cost_unknown"]
         )
-        remarked.append(("paid", f"{small_cost(calls['cost_usd'])}{unknown}"))
+        remarked.append(("paid", f"{cost(calls['cost_usd'])}{unknown}"))
     elif calls["made"]:
         remarked.append(("paid", "unknown"))
     tokens = [("tokens in", calls["prompt_tokens"]), ("tokens out", calls["completion_tokens"])]

@@ -122,7 +122,7 @@ def test_live_view_shows_limits_cost_and_failures(width: int) -> None:
     assert lines[4].startswith("limit  openai 480/500 req/min")
     assert lines[5].startswith("failed  case 3 · m")
     if width > 40:
-        assert "paid $0.0123 of $1.00" in lines[2]
+        assert "paid $0.01 of $1.00" in lines[2]
 
 
 def test_plain_line_tells_all_of_it_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +130,7 @@ def test_plain_line_tells_all_of_it_in_one_line(capsys: pytest.CaptureFixture[st
     PlainView(Output(GlobalOptions())).show(progress(calls=CALLS))
     (line,) = capsys.readouterr().err.splitlines()
     assert "\x1b" not in line
-    assert "paid $0.0123 of $1.00" in line
+    assert "paid $0.01 of $1.00" in line
     assert " | limit openai 480/500 req/min" in line
     assert " | last failure: case 3" in line
     long = Calls(failed=(Failed("case 3", "upstream_refused", "x" * 100),))

@@ -107,7 +107,7 @@ def test_traces_of_all_phases_keep_the_order_of_the_flow() -> None:
 def test_people_read_what_it_cost(write: Any) -> None:
     """Summary and Markdown name calls made and avoided, and what is not known of the cost."""
     text = write(document(ROWS))
-    for words in ("calls made", "calls avoided", "calls given up", "$0.2500 and 1 call of unknown price"):
+    for words in ("calls made", "calls avoided", "calls given up", "$0.25 and 1 call of unknown price"):
         assert words in text
     assert "<b>" not in text
 
@@ -119,7 +119,7 @@ def test_progress_counts_calls() -> None:
     assert decisions({"should": 3})[3:] == []
     line = plain_line(Progress("run", "running", 4, 9, tally, 1.0, 1, 0))
     assert "calls 2 avoided 1" in line
-    assert "paid $0.2500" in line
+    assert "paid $0.25" in line
 
 
 def test_csv_has_the_same_columns_for_live_turns() -> None:

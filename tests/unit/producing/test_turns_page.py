@@ -295,7 +295,7 @@ def test_calls_of_a_live_run_are_shown(tmp_path: Path) -> None:
     path = write_page(tmp_path / "live.html", live_info(len(LIVE_ROWS)), LIVE_ROWS)
     text = path.read_text(encoding="utf-8")
     assert "1 model call avoided, 2 made." in text.split("data-tools")[0]
-    assert "$0.2500 and 1 call of unknown price" in text
+    assert "$0.25 and 1 call of unknown price" in text
     assert "p95 40 ms" in text
     rows = articles(text)
     assert "model · model_call · completed · Model m answered in 40 ms" in rows["turn-0"]
