@@ -7,11 +7,12 @@ from typing import Any, Final
 from producer import kinds
 from producer.aggregate.gates import Gate, judge_gates
 from producer.aggregate.statistics import rates
-from producer.report.interfaces import ReadsFiles, Report, Totals, TurnText
+from producer.report.interfaces import ReadsFiles, Report, Screen, Totals, TurnText
+from producer.report.run_verdict import Verdict, verdict_with
 from producer.run_settings import summary_before_results
-from shared.kinds import Kind
+from shared.kinds import Kind, kind_named
 from shared.names import RunState
-from shared.runs import RunInfo, RunStore, TurnRow
+from shared.runs import RunInfo, RunStore
 
 SCHEMA_VERSION: Final = 2
 
@@ -74,7 +75,7 @@ def totals_of(kind: Kind) -> Totals:
     Raises:
         UsageError: this version does not support the kind.
     """
-    return kinds.of(kind).totals.get()()
+    return kinds.of(kind).totals()
 
 
 def pages_of(store: RunStore, info: RunInfo, text: TurnText = TurnText.NOT_READ) -> Iterator[Sequence[Any]]:
@@ -89,7 +90,21 @@ def pages_of(store: RunStore, info: RunInfo, text: TurnText = TurnText.NOT_READ)
         UsageError: this version does not support the kind.
         RedisUnreachableError: Redis stays away.
     """
-    return kinds.of(info.kind).pages.get()(store, info.run, text)
+    return kinds.of(info.kind).pages(store, info.run, text)
+
+
+def verdict_of(document: Mapping[str, Any]) -> Verdict:
+    """Returns the verdict on a run.
+
+    Args:
+        document: of the run; its state may also be `interrupted`.
+    """
+    return verdict_with(document, screen_of(document).outcome(document))
+
+
+def screen_of(document: Mapping[str, Any]) -> Screen:
+    """Returns what a terminal shows of a run."""
+    return kinds.of(kind_named(document["kind"])).screen()
 
 
 def document_of(
@@ -137,7 +152,7 @@ def _has_answers(counts: Mapping[str, int]) -> bool:
 def is_cut_by_failure(info: RunInfo, counts: Mapping[str, int]) -> bool:
     """Returns whether the run was ended by its first failure, as requested."""
     has_failed = info.state == RunState.INCOMPLETE and bool(counts["failed"] or counts["error"])
-    return has_failed and kinds.of(info.kind).fails_fast.get()(info)
+    return has_failed and kinds.of(info.kind).fails_fast(info)
 
 
 def exit_code(
@@ -178,37 +193,12 @@ def _outcome_rates(counts: Mapping[str, int], effects: Mapping[str, float]) -> d
     )
 
 
-def turn_pages(store: RunStore, run: str, text: TurnText) -> Iterator[Sequence[Any]]:
-    """Yields the rows of a turns run."""
-    pages = store.pages(run, with_payload=text is not TurnText.NOT_READ)
-    return pages if text is not TurnText.WITHHELD else map(withheld, pages)
-
-
-def withheld(page: Sequence[TurnRow]) -> list[TurnRow]:
-    """Withholds the messages of some rows."""
-    from producer.report.turns.opened_rows import without_text  # noqa: PLC0415 - start-up: only --no-text needs it
-
-    return list(map(without_text, page))
-
-
-def item_pages(store: RunStore, run: str, text: TurnText) -> Iterator[Sequence[Any]]:
-    """Yields the rows of a run of single items."""
-    del text
-    return store.item_pages(run)
-
-
-def pages_with_input(store: RunStore, run: str, text: TurnText) -> Iterator[Sequence[Any]]:
-    """Yields the rows of a run of single items with their inputs, which its reports show."""
-    del text
-    return store.item_pages(run, with_payload=True)
-
-
 def _circumstances(info: RunInfo) -> dict[str, Any]:
     """Returns the summary's fields other than counts: times, source and settings."""
     duration_ms = info.duration_ms
     return {
         "source": info.source,
         "duration_s": None if duration_ms is None else round(duration_ms / 1000, 3),
-        **kinds.of(info.kind).settings.get()(info),
+        **kinds.of(info.kind).settings(info),
         f"{info.kind}_per_s": round(1000 * info.total / duration_ms, 1) if duration_ms else None,
     }

@@ -1,6 +1,6 @@
 """How items are named: by their position, as `item_id` has it, and by the id that their file gives them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -48,9 +48,19 @@ def item_id(kind: Kind, index: int) -> str:
     return f"{kind.noun}-{index}"
 
 
-def item_id_parts(position: int, payload: bytes) -> IdParts:
+class ItemNames(NamedTuple):
+    """How the items of a kind are named."""
+
+    parts: Callable[[int, bytes], IdParts]
+    """Reads an item's own id from its position and its input."""
+    inputs: Callable[[RunStore, RunInfo], Iterator[tuple[int, bytes]]]
+    """Yields position and input of every item of a run."""
+    has_repeated: bool = False
+    """Whether items with the same id are distinguished by a number."""
+
+
+def item_id_parts(_position: int, payload: bytes) -> IdParts:
     """Reads the id of an item that has one under `id`, such as a query."""
-    del position
     return IdParts(_item.decode(payload).id)
 
 
@@ -62,9 +72,8 @@ def turn_id_parts(position: int, payload: bytes) -> IdParts:
     return IdParts(turn.messageId, f"{turn.threadId}/")
 
 
-def case_id_parts(position: int, payload: bytes) -> IdParts:
+def case_id_parts(_position: int, payload: bytes) -> IdParts:
     """Reads the id of a case, with its model and repeat."""
-    del position
     case = decode_case(payload)
     return IdParts(case.name, "", f" · {case.asked}", case.case + 1)
 

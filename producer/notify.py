@@ -17,11 +17,9 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from producer import kinds
+from producer.document import screen_of, verdict_of
 from producer.report.interfaces import unpainted
-from producer.report.run_verdict import verdict_of
 from shared.errors import ConfigError, UsageError
-from shared.kinds import kind_named
 from shared.settings import Settings
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 from shared.upstream.key_variables import ENV_PREFIX
@@ -98,7 +96,7 @@ def read_webhook(text: str, settings: Settings, environment: Mapping[str, str]) 
 
 def message(document: Mapping[str, Any]) -> bytes:
     """Writes what is posted of a run's document."""
-    screen = kinds.of(kind_named(document["kind"])).screen.get()
+    screen = screen_of(document)
     name, *figures = screen.summary(document, unpainted).split("\n")
     first = (name, screen.headline(document), str(verdict_of(document)))
     lines = [line.strip() for line in (*first, *figures) if line.strip()]

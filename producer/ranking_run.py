@@ -49,7 +49,7 @@ def comparison_of(info: RunInfo, model: str | None, criterion: str | None, by: B
     Raises:
         UsageError: it is no run of cases, or neither says it.
     """
-    if not kinds.of(info.kind).can_rescore:
+    if not kinds.of(info.kind).traits.can_rescore:
         raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models to cases are ranked")
     written = CaseRun.from_snapshot(info.snapshot).pairwise
     found = Comparison(model or written.get("model", ""), criterion or written.get("criterion", ""), by)

@@ -45,7 +45,7 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
         UsageError: it is no run of cases, or has no answers.
         RedisUnreachableError: Redis stays away.
     """
-    if not kinds.of(info.kind).can_rescore:
+    if not kinds.of(info.kind).traits.can_rescore:
         raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models are judged again")
     run = CaseRun.from_snapshot(info.snapshot)
     positions, cases = dict[int, int](), list[dict[str, Any]]()

@@ -3,15 +3,13 @@
 Old results are kept until the new ones are committed.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from secrets import token_hex
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
-from producer import kinds
 from producer.load.chunks import chunk_size
 from producer.options import Publishes
 from producer.report.cases import opened_rows as case_rows
-from producer.report.interfaces import TurnText
 from producer.report.queries import opened_rows as query_rows
 from producer.retry_turns import Retried
 from shared.codecs.item_rows import UNJUDGED, ItemRow
@@ -19,7 +17,7 @@ from shared.errors import ConfigError, RunStateError, UsageError
 from shared.ledger import ChunkPlan
 from shared.ledger.ledger import Ledger
 from shared.names import Outcome, RunState
-from shared.runs import RunInfo, RunStore
+from shared.runs import RunStore
 from shared.upstream.failure_reasons import ENDS_QUERY_RUN
 
 MOST_ITEMS: Final = 100_000
@@ -28,7 +26,25 @@ NOT_ASKED: Final = frozenset({ConfigError.code, *(reason.api_code for reason in 
 """Error codes of a query that ended its run: nothing reached the API, so that resuming sends it again."""
 
 
+class Unfinished(Protocol):
+    """Returns whether an item with a result is put back to work."""
+
+    def __call__(self, row: ItemRow, *, errors: bool) -> bool:
+        """`errors`: also items that ended in error."""
+
+
+class RetriedKind(NamedTuple):
+    """What differs between kinds in a retry."""
+
+    pages: Callable[[RunStore, str], Iterator[Sequence[ItemRow]]]
+    """Yields the rows of a run, with what `is_unfinished` reads."""
+    is_unfinished: Unfinished
+    chunk_name: Callable[[bytes], str]
+    """Names a chunk after the input of its first item."""
+
+
 def retry_items(
+    kind: RetriedKind,
     ledger: Ledger,
     publisher: Publishes,
     store: RunStore,
@@ -41,6 +57,7 @@ def retry_items(
     """Puts items of a run back to work.
 
     Args:
+        kind: of the run.
         ledger: where the run is.
         publisher: wakes workers.
         store: reads the run.
@@ -61,7 +78,7 @@ def retry_items(
     unknown = sorted(index for index in indexes or () if not 0 <= index < info.total)
     if unknown:
         raise UsageError(f"run {run} has no item {unknown[0]}", hint=f"its items are 0 to {info.total - 1}")
-    wanted = sorted(indexes) if indexes is not None else list(_unfinished(store, info, errors=errors))
+    wanted = sorted(indexes) if indexes is not None else list(_unfinished(kind, store, run, errors=errors))
     if not wanted:
         hint = "every item has an answer; `proctor run FILE --last-failed` asks again for those that failed"
         raise UsageError(f"run {run} has nothing to retry", hint=hint)
@@ -69,7 +86,7 @@ def retry_items(
     wakes = ledger.retry(
         run,
         f"retry-{token_hex(8)}",
-        chunks=_chunks(store, info, chosen),
+        chunks=_chunks(kind, store, run, chosen),
         generation=info.generation,
         is_anew=is_anew,
     )
@@ -77,12 +94,11 @@ def retry_items(
     return Retried(len(chosen), len(wanted) - len(chosen))
 
 
-def _unfinished(store: RunStore, info: RunInfo, *, errors: bool) -> Iterator[int]:
+def _unfinished(kind: RetriedKind, store: RunStore, run: str, *, errors: bool) -> Iterator[int]:
     """Finds the items to retry."""
-    is_unfinished = kinds.of(info.kind).is_unfinished.get()
-    for page in kinds.of(info.kind).pages.get()(store, info.run, TurnText.NOT_READ):
+    for page in kind.pages(store, run):
         for row in page:
-            if not row.code or is_unfinished(row, errors=errors):
+            if not row.code or kind.is_unfinished(row, errors=errors):
                 yield row.index
 
 
@@ -107,13 +123,12 @@ def is_case_unfinished(row: ItemRow, *, errors: bool) -> bool:
     return UNJUDGED in row.code or (errors and bool(case.code))
 
 
-def _chunks(store: RunStore, info: RunInfo, indexes: Sequence[int]) -> list[ChunkPlan]:
+def _chunks(kind: RetriedKind, store: RunStore, run: str, indexes: Sequence[int]) -> list[ChunkPlan]:
     """Packs items into chunks, each named after its first item."""
     size = chunk_size(len(indexes))
     parts = [[str(index) for index in indexes[at : at + size]] for at in range(0, len(indexes), size)]
-    firsts = store.inputs(info.run, [some[0] for some in parts])
-    name_of = kinds.of(info.kind).chunk_name.get()
+    firsts = store.inputs(run, [some[0] for some in parts])
     return [
-        ChunkPlan(name_of(payload) if payload else "", some)
+        ChunkPlan(kind.chunk_name(payload) if payload else "", some)
         for payload, some in zip(firsts, parts, strict=True)
     ]

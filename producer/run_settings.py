@@ -51,23 +51,6 @@ def query_settings(info: RunInfo) -> dict[str, Any]:
     }
 
 
-def no_settings(info: RunInfo) -> dict[str, Any]:
-    """Returns nothing, for kinds that have none."""
-    del info
-    return {}
-
-
-def case_run_fails_fast(info: RunInfo) -> bool:
-    """Returns whether the first failure ends a cases run."""
-    return CaseRun.from_snapshot(info.snapshot).fail_fast
-
-
-def never_fails_fast(info: RunInfo) -> bool:
-    """Returns that failures do not end a run."""
-    del info
-    return False
-
-
 def summary_before_results(info: RunInfo) -> dict[str, Any]:
     """Returns what the summary of a run has before the run has results."""
     return {"calls": dict(NO_CALLS)} if LiveRun.from_snapshot(info.snapshot) else {}

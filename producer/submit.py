@@ -92,7 +92,7 @@ class _Submit:
     ) -> None:
         self._ledger, self._publisher, self._source, self._kind = ledger, publisher, source, kind
         self._options = options
-        self._read = kinds.of(kind).loader.get()
+        self._read = kinds.of(kind).load
         self._token = f"load-{token_hex(8)}"
         self._run = ""
         self._total = 0

@@ -1,26 +1,18 @@
 """Declares the kinds of work: turns, cases and queries, and registers further ones.
 
 Everything that differs between kinds in `shared` is a field of `Kind`; there are no branches on a kind.
-Worker and producer have declarations of their own (`worker/kinds.py`, `producer/kinds/`). Every command
-imports this file, so it has no heavy imports.
+Worker and producer have declarations of their own (`worker/kinds.py`, `producer/kinds/`), and so has what
+reads runs (`shared/runs/upstreams.py`). Every command imports this file, so it has no heavy imports.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from shared.errors import ConfigError
-from shared.lazy import Lazy
 from shared.names import ENVIRONMENT_PREFIX, Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.runs.upstreams import Upstreams
-
-    ReadUpstreams = Callable[[Mapping[str, Any]], Upstreams | None]
 
 VARIABLE: Final = f"{ENVIRONMENT_PREFIX}KINDS"
 """Environment variable: modules that register further kinds, with commas between."""
@@ -48,8 +40,6 @@ class Kind:
     storage: Storage = field(repr=False)
     outcomes: tuple[str, ...] = field(repr=False)
     """Possible outcomes of its items, as counted by the ledger."""
-    upstreams: "Lazy[ReadUpstreams] | None" = field(default=None, repr=False)
-    """Reads from a run's snapshot which upstreams it calls, for its wait reason; None: no run calls any."""
 
     def __str__(self) -> str:
         return self.name
@@ -61,7 +51,6 @@ TURNS: Final = Kind(
     task="proctor.turns.evaluate",
     storage=Storage.MAILBOXES,
     outcomes=("must", "should", "skip", Outcome.ERROR),
-    upstreams=Lazy("shared.runs.upstreams", "upstreams_of_turns"),
 )
 """Conversation turns, to be classified by the breakpoint engine."""
 CASES: Final = Kind(
@@ -70,7 +59,6 @@ CASES: Final = Kind(
     task="proctor.cases.validate",
     storage=Storage.LIST,
     outcomes=(Outcome.PASSED, Outcome.FAILED, Outcome.ERROR),
-    upstreams=Lazy("shared.runs.upstreams", "upstreams_of_cases"),
 )
 """Model test cases, to be validated."""
 QUERIES: Final = Kind(
@@ -79,7 +67,6 @@ QUERIES: Final = Kind(
     task="proctor.queries.evaluate",
     storage=Storage.LIST,
     outcomes=(Outcome.PASSED, Outcome.FAILED, Outcome.ERROR),
-    upstreams=Lazy("shared.runs.upstreams", "upstreams_of_queries"),
 )
 """Questions to a RAG API, whose answers are checked."""
 

@@ -1,18 +1,20 @@
-"""Declares how a worker process executes each kind: by which executor, and how many chunks at a time.
+"""How a worker process executes each kind: by which executor, and how many chunks at a time.
 
 This is all that differs between kinds in the worker. Further kinds are registered as in `shared.kinds`, by a
 module that `PROCTOR_KINDS` names; this file has no heavy imports. Kinds that wait for upstreams share one
 event loop per process; their threads of the pool only wait, so they use all remaining threads.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from __future__ import annotations
+
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from shared.kinds import CASES, QUERIES, TURNS, Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from shared.runs import RunStore
     from worker.executors.chunk import Executor
     from worker.process import WorkerProcess
@@ -43,36 +45,79 @@ WORKER_MODULES: Final = (
 """What every worker process imports; Celery does it by name when it starts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class WorkerKind(Protocol):
     """How one kind is executed."""
 
-    module: str
-    """Has `make_executor(process, store)`; imported by processes that execute the kind, and by no others."""
-    uses: tuple[str, ...] = ()
-    """Modules that it imports when it executes its first chunk."""
-    slots: int | None = None
+    kind: ClassVar[Kind]
+    slots: ClassVar[int | None]
     """Chunks that one process executes at a time, at most; None: as many as there are threads left."""
 
+    def make_executor(self, process: WorkerProcess, store: RunStore, /) -> Executor:
+        """Makes a process's executor."""
 
-_registry: Final[dict[Kind, Execution]] = {
-    # Deciding turns is CPU work: a second chunk covers Redis' answers, a third would wait and hold memory.
-    TURNS: Execution("worker.executors.turns", slots=2),
-    CASES: Execution(
-        "worker.executors.cases", uses=("shared.upstream.http_session", "worker.upstream.model_clients")
-    ),
-    QUERIES: Execution("worker.executors.queries", uses=("shared.upstream.http_session",)),
-}
+    def preload(self) -> None:
+        """Imports what a process uses for its first chunk; a supervisor does so before it forks."""
 
 
-def register(kind: Kind, execution: Execution) -> None:
-    """Adds how a kind is executed, before the app is made; an equal declaration changes nothing.
+class TurnWork:
+    """Turns."""
+
+    kind: ClassVar = TURNS
+    slots: ClassVar[int | None] = 2
+    """Deciding is CPU work: a second chunk covers Redis' answers, a third would wait and hold memory."""
+
+    def make_executor(self, process: WorkerProcess, store: RunStore, /) -> Executor:
+        from worker.executors.turns import make_executor
+
+        return make_executor(process, store)
+
+    def preload(self) -> None:
+        import worker.executors.turns  # noqa: F401 - for the processes that are forked
+
+
+class CaseWork:
+    """Cases."""
+
+    kind: ClassVar = CASES
+    slots: ClassVar[int | None] = None
+
+    def make_executor(self, process: WorkerProcess, store: RunStore, /) -> Executor:
+        from worker.executors.cases import make_executor
+
+        return make_executor(process, store)
+
+    def preload(self) -> None:
+        import worker.executors.cases
+        import worker.upstream.model_clients  # noqa: F401 - for the processes that are forked
+
+
+class QueryWork:
+    """Queries."""
+
+    kind: ClassVar = QUERIES
+    slots: ClassVar[int | None] = None
+
+    def make_executor(self, process: WorkerProcess, store: RunStore, /) -> Executor:
+        from worker.executors.queries import make_executor
+
+        return make_executor(process, store)
+
+    def preload(self) -> None:
+        import worker.executors.queries  # noqa: F401 - for the processes that are forked
+
+
+_BUILT_IN: Final[tuple[WorkerKind, ...]] = (TurnWork(), CaseWork(), QueryWork())
+_registry: Final[dict[Kind, WorkerKind]] = {each.kind: each for each in _BUILT_IN}
+
+
+def register(kind: WorkerKind) -> None:
+    """Adds how a kind is executed, before the app is made.
 
     Raises:
-        ValueError: the kind has another declaration.
+        ValueError: the kind is executed by another class.
     """
-    if _registry.setdefault(kind, execution) != execution:
-        raise ValueError(f"{kind} has another executor")
+    if type(_registry.setdefault(kind.kind, kind)) is not type(kind):
+        raise ValueError(f"{kind.kind} has another executor")
 
 
 def executed_kinds() -> tuple[Kind, ...]:
@@ -84,17 +129,18 @@ def executed_kinds() -> tuple[Kind, ...]:
     return tuple(_registry)
 
 
-def make_executor(kind: Kind, process: "WorkerProcess", store: "RunStore") -> "Executor":
+def make_executor(kind: Kind, process: WorkerProcess, store: RunStore) -> Executor:
     """Makes a process's executor of a kind."""
-    make: Callable[[WorkerProcess, RunStore], Executor]
-    make = import_module(_registry[kind].module).make_executor
-    return make(process, store)
+    return _registry[kind].make_executor(process, store)
 
 
-def modules_of(kinds: Iterable[Kind]) -> list[str]:
-    """Lists what a process needs for its first chunk; a supervisor imports it before it forks."""
-    own = [execution for kind in kinds if (execution := _registry.get(kind))]
-    return [*WORKER_MODULES, *(name for each in own for name in (each.module, *each.uses))]
+def preload(kinds: Iterable[Kind]) -> None:
+    """Imports what a process needs for its first chunk; a supervisor does so before it forks."""
+    for name in WORKER_MODULES:
+        import_module(name)
+    for kind in kinds:
+        if kind in _registry:
+            _registry[kind].preload()
 
 
 def slots_for(kinds: Iterable[Kind], in_flight: int) -> dict[Kind, int]:

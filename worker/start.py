@@ -61,8 +61,7 @@ def _supervise(options: Options) -> int:
     supervisor = import_module("worker.supervisor")
     _slots(options, settings)
     if import_module("worker.forking").IS_SAFE:
-        for module in import_module("worker.kinds").modules_of(options.kinds):
-            import_module(module)
+        import_module("worker.kinds").preload(options.kinds)
     gc.freeze()  # what is shared with the workers is not touched by their collections
     gc.enable()
     # Checked here first, so that a wrong URL gives one line and one exit code, not one per process; and after

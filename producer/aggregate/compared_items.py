@@ -7,12 +7,10 @@ from itertools import count
 from sys import intern
 from typing import Any, Final, NamedTuple
 
-from producer import kinds
 from producer.aggregate.queries import latency_ms
 from shared.contracts.case_hashes import HASH_BYTES, hash_of
 from shared.contracts.prompts import SYSTEM_ROLES
 from shared.contracts.query_vocabulary import failed
-from shared.kinds import Kind
 from shared.names import Outcome
 
 Line = Mapping[str, Any]
@@ -136,7 +134,7 @@ CHECK_PREFIX: Final = "check:"
 
 
 def items_of(
-    kind: Kind,
+    comparing: "Comparing",
     lines: Iterable[Mapping[str, Any]],
     *,
     tag: str | None = None,
@@ -145,13 +143,12 @@ def items_of(
     """Reads what `proctor results --format jsonl` prints.
 
     Args:
-        kind: what the lines are.
+        comparing: how the items of their kind are compared.
         lines: parsed, in input order; of a run also with `inputs`, what was asked and how it was judged.
         tag: only cases with this tag.
         keep: keeps the texts of a line, and returns where.
     """
     found, skipped, layouts = list[ComparedItem](), 0, dict[Names, Names]()
-    comparing = kinds.of(kind).comparing.get()
     identify = comparing.identify()
     for line in lines:
         result = line["result"]
@@ -310,8 +307,7 @@ def _by_position() -> Identify:
     """Makes a function that names an item by its place in the input."""
     positions = count()
 
-    def identify(result: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-        del result
+    def identify(_result: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
         name = f"item {next(positions)}"
         return name, (name,)
 
@@ -329,9 +325,8 @@ def _asked_query(line: Line) -> str:
     return str(line["result"]["query"])
 
 
-def _no_tags(line: Line) -> Sequence[str]:
+def _no_tags(_line: Line) -> Sequence[str]:
     """Returns that an item is marked with nothing."""
-    del line
     return ()
 
 

@@ -230,7 +230,7 @@ def compare(
         judged: scores that decide beside the outcomes.
     """
     models = prompts = None
-    if kinds.of(kind).comparing.get().names_model:
+    if kinds.of(kind).compared().comparing.names_model:
         a, b, models = one_each(a, b, "model")
         a, b, prompts = one_each(a, b, "prompt")
     found = Comparison(kind, _rate(a), _rate(b), models, prompts, level=level, judged=judged)

@@ -69,7 +69,7 @@ def groups_of(found: Comparison) -> dict[str, list[Group]]:
 
 def facets_of(found: Comparison, item: ComparedItem) -> Iterator[tuple[str, str]]:
     """Yields what an item is grouped by: the facet, and its value."""
-    comparing = kinds.of(found.kind).comparing.get()
+    comparing = kinds.of(found.kind).compared().comparing
     if comparing.names_model:
         yield from ((facet, item.key[at]) for facet, at in KEY_PARTS.items() if item.key[at])
     yield from ((comparing.tag, tag) for tag in item.tags)

@@ -1,20 +1,19 @@
 """Gates of a run, such as `pass_rate<0.9`: read before anything is sent, judged by the run's document."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Final
 
 from producer import kinds
-from producer.aggregate.gate_words import Unit, Wanted, gate_words, metric_words
+from producer.aggregate.gate_metrics import GROUPS, Document, Metric
+from producer.aggregate.gate_words import Wanted, gate_words, metric_words
 from shared.errors import UsageError
 from shared.kinds import Kind, kind_named
 from shared.thresholds import exceeds, reaches
 
-Document = Mapping[str, Any]
-Find = Callable[[Document], Any]
 MOST_SUGGESTED: Final = 3
 MOST_SHOWN: Final = 4
 ALL_METRICS: Final = "docs/exports.md, section Gates"
@@ -29,182 +28,6 @@ _FORM: Final = re.compile(
     re.ASCII | re.DOTALL,
 )
 _NAMED: Final = re.compile(r"([a-z]+):(.+)\.([a-z_]+)", re.ASCII | re.DOTALL)
-
-
-def _count_share(*words: str) -> Find:
-    """Makes a finder of the share of outcomes in all items, whether they have a result or not."""
-
-    def find(document: Document) -> float | None:
-        counts = document["counts"]
-        return sum(counts[word] for word in words) / counts["total"] if counts["total"] else None
-
-    return find
-
-
-def _at(*path: str) -> Find:
-    """Makes a finder of what stands under a path of keys in the summary."""
-
-    def find(document: Document) -> Any:
-        found: Any = document["summary"]
-        for key in path:
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return found
-
-    return find
-
-
-def _first(*finds: Find) -> Find:
-    """Makes a finder of the first that is there."""
-
-    def find(document: Document) -> Any:
-        return next((found for each in finds if (found := each(document)) is not None), None)
-
-    return find
-
-
-def _of_group(name: str, group: str) -> Find:
-    """Makes a finder of a metric of queries that has no value when nothing is in its group."""
-
-    def find(document: Document) -> Any:
-        metrics = document["summary"]["metrics"]
-        return metrics[name] if metrics[group] else None
-
-    return find
-
-
-def _turn_share(*path: str) -> Find:
-    """Makes a finder of a count's share in the decided turns."""
-    count = _at(*path)
-
-    def find(document: Document) -> float | None:
-        decided = document["counts"]["decided"]
-        return count(document) / decided if decided else None
-
-    return find
-
-
-def _of_models(choose: Callable[[Iterable[Any]], Any], *path: str) -> Find:
-    """Makes a finder of the worst model's number: a gate holds for each model."""
-
-    def find(document: Document) -> Any:
-        models = [{"summary": model} for model in document["summary"].get("models", ())]
-        found = [number for model in models if (number := _at(*path)(model)) is not None]
-        return choose(found) if found else None
-
-    return find
-
-
-def _of_named(group: str, key: str, figure: str) -> Callable[[str], Find]:
-    """Makes finders of a figure of the prompt, tag or check with a name."""
-
-    def of(name: str) -> Find:
-        def find(document: Document) -> Any:
-            rows = document["summary"].get(group, ())
-            found = next((row[figure] for row in rows if row[key] == name), None)
-            return found["value"] if found is not None and found["n"] else None
-
-        return find
-
-    return of
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A number of a run that a gate may ask for."""
-
-    find: Find
-    """Reads it from a run's document; None when the run has no such number."""
-    unit: Unit = "number"
-    """What it is."""
-    find_named: Callable[[str], Find] | None = None
-    """Makes `find` for metrics such as `check:NAME.pass_rate`."""
-
-
-def _no_number(document: Document) -> None:
-    """Finds nothing: the metric needs a name."""
-    del document
-
-
-_share: Final = partial(Metric, unit="share")
-COMMON_METRICS: Final[Mapping[str, Metric]] = {
-    "pass_rate": _share(_count_share("passed", "decided")),
-    "fail_rate": _share(_count_share("failed")),
-    "error_rate": _share(_count_share("error")),
-    "skipped_rate": _share(_count_share("skipped")),
-    "duration_s": Metric(_at("duration_s")),
-}
-_LATENCIES: Final = ("p50", "p90", "p95", "p99")
-_COST: Final = {"cost_usd": Metric(_first(_at("cost_usd"), _at("calls", "cost_usd")))}
-
-
-def _latencies(*places: Sequence[str]) -> dict[str, Metric]:
-    """Names the percentiles of a latency."""
-    return {
-        f"latency_{name}_ms": Metric(_first(*(_at(*place, name) for place in places))) for name in _LATENCIES
-    }
-
-
-_PERCENT_OF: Final = {
-    "deflection_rate": "in_scope_queries",
-    "citation_accuracy": "citation_applicable_queries",
-    "citation_accuracy_raw": "in_scope_queries",
-    "hallucination_rate": "successful_queries",
-    "oos_handling_rate": "oos_queries",
-    "latency_under_5s": "successful_queries",
-}
-_COUNTS: Final = (
-    "citation_applicable_queries",
-    "citation_na_queries",
-    "total_queries",
-    "successful_queries",
-    "failed_queries",
-    "in_scope_queries",
-    "oos_queries",
-)
-TURN_METRICS: Final[Mapping[str, Metric]] = {
-    **COMMON_METRICS,
-    **{f"{word}_share": _share(_turn_share("decisions", word)) for word in ("must", "should", "skip")},
-    "freeze_share": _share(_turn_share("freezes")),
-    "calls_made": Metric(_at("calls", "made")),
-    "calls_avoided": Metric(_at("calls", "avoided")),
-    **_COST,
-    **_latencies(("calls", "latency_ms")),
-}
-"""What gates may ask of a turns run."""
-GROUPS: Final[Mapping[str, tuple[str, str]]] = {
-    "check": ("checks", "name"),
-    "prompt": ("prompts", "prompt"),
-    "tag": ("tags", "tag"),
-}
-"""By the word before a name: the rows of the summary, and the key of the name in them."""
-_NAMED_METRICS: Final = {
-    f"{word}:NAME.{metric}": Metric(_no_number, "share", _of_named(group, name, figure))
-    for word, (group, name) in GROUPS.items()
-    for metric, figure in (("pass_rate", "pass_rate"), ("score_mean", "score"))
-}
-CASE_METRICS: Final[Mapping[str, Metric]] = {
-    **COMMON_METRICS,
-    **_COST,
-    "rouge_l_mean": _share(_of_models(min, "rouge_l_mean")),
-    "score_mean": _share(_of_models(min, "score", "value")),
-    "judge_accuracy": _share(_at("judge", "calibration", "accuracy", "value")),
-    "judge_precision": _share(_at("judge", "calibration", "precision", "value")),
-    "judge_recall": _share(_at("judge", "calibration", "recall", "value")),
-    "judge_sameness": _share(_at("judge", "consistency", "same", "value")),
-    "judge_unanimity": _share(_at("judge", "agreement", "unanimous", "value")),
-    "judge_alpha": Metric(_at("judge", "agreement", "krippendorff_alpha")),
-    **{f"latency_{name}_ms": Metric(_of_models(max, "latency_ms", name)) for name in _LATENCIES},
-    **_NAMED_METRICS,
-}
-"""What gates may ask of a cases run."""
-QUERY_METRICS: Final[Mapping[str, Metric]] = {
-    **COMMON_METRICS,
-    **{name: Metric(_of_group(name, group), "percent") for name, group in _PERCENT_OF.items()},
-    "avg_latency_ms": Metric(_of_group("avg_latency_ms", "successful_queries")),
-    **{name: Metric(_at("metrics", name)) for name in _COUNTS},
-    **_latencies(("latency_ms",)),
-}
-"""What gates may ask of a queries run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +62,7 @@ def parse_gate(text: str) -> Gate:
             hint='such as --fail-on "pass_rate<0.9"',
         )
     metric, relation, number, percent = found.groups()
-    every = {name: value for each in kinds.declared() for name, value in each.metrics.get().items()}
+    every = {name: value for each in kinds.declared() for name, value in each.metrics().items()}
     known = metric_named(metric, every)
     if known is None:
         raise _unknown(metric, every)
@@ -257,6 +80,7 @@ def parse_gate(text: str) -> Gate:
 def metric_named(name: str, known: Mapping[str, Metric]) -> Metric | None:
     """Finds a metric; in `check:contains: Paris.pass_rate` the name of a check stands between its parts.
 
+    >>> from producer.aggregate.gate_metrics import CASE_METRICS
     >>> metric_named("check:contains: Paris.pass_rate", CASE_METRICS).unit
     'share'
     >>> metric_named("check:NAME.colour", CASE_METRICS) is None
@@ -277,7 +101,7 @@ def check_gates(gates: Sequence[Gate], kind: Kind) -> None:
     Raises:
         UsageError: there is one.
     """
-    known = kinds.of(kind).metrics.get()
+    known = kinds.of(kind).metrics()
     for gate in gates:
         if metric_named(gate.metric, known) is None:
             what = f"--fail-on: no metric is called {gate.metric!r} in a run of {kind}"
@@ -315,7 +139,7 @@ def judge_gates(gates: Sequence[Gate], document: Document) -> list[dict[str, Any
     Returns:
         For each gate its expression, metric, value, relation, bound, whether it was met, and that as a text.
     """
-    known = kinds.of(kind_named(document["kind"])).metrics.get()
+    known = kinds.of(kind_named(document["kind"])).metrics()
     return [_judged(gate, metric_named(gate.metric, known), document) for gate in gates]
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from producer import kinds
@@ -10,15 +10,11 @@ from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.preflight import SHOWN
 from producer.cli.session import Session
 from producer.cli.submission import Submission
+from producer.load.live_calls import calls_of
 from producer.load.problems import MOST_PROBLEMS
 from producer.text import count, plural
-from shared.contracts.turn_vocabulary import Live, Role
 from shared.errors import InputError, UsageError
 from shared.kinds import Kind, Storage
-from worker.breakpoint.live_decisions import CALLED_DECISIONS
-from worker.breakpoint.memento import FROM_REQUEST
-from worker.breakpoint.orchestrator import accepted_signals, decide
-from worker.breakpoint.turn_wire import decode_turns
 
 _PLACE: Final = re.compile(
     r"^.*?:(?P<line>\d+)(?: \([^()]*\))?: |\[\d+\]|#\d+|\d+(?=:)| \((?:case )?[^()]*\)(?=: )"
@@ -41,16 +37,15 @@ def print_counts(session: Session, submission: Submission) -> int:
 def _print_counts(session: Session, submission: Submission) -> int:
     source, kind = submission.source, submission.kind()
     handled = kinds.of(kind)
-    if handled.problems and source.repeatable:  # a stream is read once, so it ends at its first problem
-        _, problems = handled.problems.get()(source)
-        if problems:
-            raise _all_of(problems)
+    if source.repeatable and (problems := handled.problems(source)):  # a stream is read once
+        raise _all_of(problems)
     options = submission.options()
-    if handled.dry_run:
-        return handled.dry_run.get()(session, source, options)
+    code = handled.dry_run(session, source, options)
+    if code is not None:
+        return code
     items, chunks, threads, calls = 0, 0, set[str](), 0
     has_threads = kind.storage is Storage.MAILBOXES
-    for chunk in handled.loader.get()(source, options).chunks:
+    for chunk in handled.load(source, options).chunks:
         chunks += 1
         items += chunk.item_count
         if options.live is not None:
@@ -109,29 +104,3 @@ def _line_of(same: Sequence[UsageError]) -> str:
     some = ", ".join(lines[:SHOWN]) + ", …" * (len(lines) > SHOWN)
     where = f": line{'s' * (len(lines) > 1)} {some}" if lines else ""
     return f"{first.message} (and {count(len(others))} more{where})"
-
-
-def calls_of(lines: bytes, live: Live) -> int:
-    r"""Counts the turns for which the model will be called.
-
-    Exact except for signals of mementos that are ignored, repeated requests and stale tokens.
-
-    Args:
-        lines: checked turns, one a line.
-        live: which decisions are worth a call.
-
-    >>> calls_of(b'{"threadId":"t","message":"Rome?"}\n{"threadId":"t","message":"ok"}', Live.SHOULD)
-    1
-    """
-    return sum(1 for _ in called_messages(lines, live))
-
-
-def called_messages(lines: bytes, live: Live) -> Iterator[str]:
-    """Yields the messages of the turns for which the model will be called; see `calls_of`."""
-    called_decisions = CALLED_DECISIONS[live]
-    for turn in decode_turns(lines):
-        is_open = turn is not None and turn.role is Role.USER and turn.model_shape is None
-        if turn is not None and is_open:
-            decision = decide(turn, accepted_signals(turn, FROM_REQUEST)).decision
-            if decision in called_decisions:
-                yield turn.message

@@ -75,7 +75,7 @@ def sides_within(side: Side, by: str, pair: tuple[str, str] | None) -> tuple[Sid
     Raises:
         UsageError: the run has not these two.
     """
-    if not kinds.of(side.kind).comparing.get().names_model:
+    if not kinds.of(side.kind).compared().comparing.names_model:
         raise UsageError(f"{side.name} has {side.kind}, which have no {by}s", hint="compare two runs")
     parts = split_by(side.items, by)
     names = pair or tuple(parts)
@@ -106,8 +106,8 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
         info = find_run(session, named)
     except UnknownRunError as error:
         raise UnknownRunError(f"{error.message}, and no file", hint=error.hint, run=error.run) from None
-    write, make = format_of(info.kind, "jsonl"), kinds.of(info.kind).compared_inputs
-    read = make.get()(info) if make else None
+    write, compared = format_of(info.kind, "jsonl"), kinds.of(info.kind).compared()
+    read = compared.inputs(info) if compared.inputs else None
 
     def lines() -> Iterator[Line]:
         for rows in pages_of(session.store, info, TurnText.SHOWN):
@@ -118,8 +118,8 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
                 yield found if read is None else found | read(row)
 
     texts = _texts(info.kind, resources)
-    items = items_of(info.kind, lines(), tag=tag, keep=texts.add)
-    configuration = kinds.of(info.kind).configuration.get()(info)
+    items = items_of(compared.comparing, lines(), tag=tag, keep=texts.add)
+    configuration = compared.configuration(info)
     return Side(
         name=info.run,
         source=info.source,
@@ -132,13 +132,13 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
         is_whole=True,
         is_stored=True,
         label=info.name,
-        bench=str(kinds.of(info.kind).settings.get()(info).get("name", "")),
+        bench=str(kinds.of(info.kind).settings(info).get("name", "")),
     )
 
 
 def _texts(kind: Kind, resources: ExitStack) -> TextStore:
     """Makes a store for texts of items."""
-    return resources.enter_context(closing(TextStore(kinds.of(kind).compared_texts.get())))
+    return resources.enter_context(closing(TextStore(kinds.of(kind).compared().texts)))
 
 
 def _of_file(path: Path, resources: ExitStack, tag: str | None) -> Side:
@@ -187,8 +187,9 @@ def _side(
     if kind not in {known.name for known in all_kinds()}:
         raise InputError(f"{path}: results of an unknown kind, {kind!r}", hint=_HINT)
     texts, dates = _texts(kind_named(kind), resources), list[str]()
+    comparing = kinds.of(kind_named(kind)).compared().comparing
     try:
-        items = items_of(kind_named(kind), _dated(lines, dates), tag=tag, keep=texts.add)
+        items = items_of(comparing, _dated(lines, dates), tag=tag, keep=texts.add)
     except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{path}: a result is not as Proctor writes it ({what})", hint=_HINT) from None

@@ -13,12 +13,11 @@ from producer.cli.live.events import write_event
 from producer.cli.output import Output, printable
 from producer.cli.report_files import ReportFile, reports_of
 from producer.cli.session import Session
-from producer.document import EXIT_DONE, EXIT_INCOMPLETE, EXIT_NOT_GOOD, run_document
+from producer.document import EXIT_DONE, EXIT_INCOMPLETE, EXIT_NOT_GOOD, run_document, screen_of, verdict_of
 from producer.notify import Webhook, notify
 from producer.report.formats import format_of
 from producer.report.interfaces import Details, Report
-from producer.report.run_verdict import INTERRUPTED, next_command, verdict_of
-from shared.kinds import kind_named
+from producer.report.run_verdict import INTERRUPTED, next_command
 from shared.names import RunState
 from shared.runs import RunInfo
 from shared.runs.upstreams import upstreams_of
@@ -109,14 +108,14 @@ def _print_dead_hint(session: Session, info: RunInfo, document: Mapping[str, Any
     if document["counts"]["error"] and not (info.state == RunState.ABORTED or options.json or options.jsonl):
         for why in unreached(info, document):
             session.output.warn(why)
-    is_shown = kinds.of(info.kind).screen.get().details is not None or session.options.json
+    is_shown = kinds.of(info.kind).screen().details is not None or session.options.json
     if document["counts"]["error"] and not is_shown:
         session.output.note(f"`proctor dead list {info.run}` shows why items ended in error")
 
 
 def _print_cost_cap_hint(session: Session, info: RunInfo) -> bool:
     """Prints how to continue a run that ended because of its cost cap; returns whether it did."""
-    cost, upstreams = CostBook(session.ledger.caller).read(info.run), upstreams_of(info)
+    cost, upstreams = CostBook(session.ledger.caller).read(info.run), upstreams_of(info.kind, info.snapshot)
     cap_usd = cost.cap_usd if cost.cap_usd is not None else upstreams and upstreams.max_cost
     if cost.over_usd is None or cap_usd is None:
         return False
@@ -181,7 +180,7 @@ def exit_of_gates(document: Mapping[str, Any]) -> int:
 
 def _details(session: Session, info: RunInfo) -> Details | None:
     """Opens the list of single items for the terminal; None where it is not shown."""
-    make = kinds.of(info.kind).screen.get().details
+    make = kinds.of(info.kind).screen().details
     if make is None or session.options.json or session.options.jsonl or session.options.quiet:
         return None
     return make(info, session.options.verbose > 0)
@@ -242,7 +241,7 @@ def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -
 
 def figures(output: Output, document: Mapping[str, Any], details: Details | None = None) -> str:
     """Writes the figures of a run and its single items; with `-v` all figures, else how to see them."""
-    screen = kinds.of(kind_named(document["kind"])).screen.get()
+    screen = screen_of(document)
     text = screen.summary(document, output.painted)
     if more := screen.more(document, output.painted) if screen.more else "":
         command = f"`proctor runs show {document['run_id']} -v`"
@@ -254,7 +253,7 @@ def figures(output: Output, document: Mapping[str, Any], details: Details | None
 def closing(session: Session, document: Mapping[str, Any], *, has_next: bool = True) -> str:
     """Writes what stands last: how far the run came, the verdict on it, and the next command."""
     output, verdict = session.output, verdict_of(document)
-    headline = kinds.of(kind_named(document["kind"])).screen.get().headline(document)
+    headline = screen_of(document).headline(document)
     sentence = f"{verdict.mark} {output.folded(verdict.sentence, indent=2)}"
     lines = ["", output.painted(headline, "dim"), output.painted(sentence, "bold", verdict.style)]
     words = next_command(document) if has_next else ()

@@ -30,7 +30,7 @@ def forecast_turns(source: Source, options: SubmitOptions) -> Forecast | None:
     live = options.live
     if live is None or not source.repeatable:
         return None
-    from producer.cli.checking import called_messages  # noqa: PLC0415 - only live turns need the engine
+    from producer.load.live_calls import called_messages  # noqa: PLC0415 - only live turns need the engine
     from producer.load.turns import load_turns  # noqa: PLC0415 - same
     from shared.upstream.prices import cost_of  # noqa: PLC0415 - same
 

@@ -11,7 +11,7 @@ from producer.aggregate.gates import Gate
 from producer.cli.ending import open_reports
 from producer.cli.report_files import ReportFile, reports_of
 from producer.cli.session import Session
-from producer.document import document_of, totals_of, withheld
+from producer.document import document_of, totals_of
 from shared.runs import RunInfo
 from shared.runs.growing import GrowingRun
 from shared.runs.pages import Page
@@ -66,7 +66,7 @@ class IncrementalReports:
     ) -> "IncrementalReports | None":
         """Begins to write, if the results of this run can be read before its end."""
         info = session.store.info(run)
-        can_begin = kinds.of(info.kind).is_read_early and not info.generation
+        can_begin = kinds.of(info.kind).traits.is_read_early and not info.generation
         return cls(session, info, files, gates=gates, with_text=with_text) if can_begin else None
 
     def gather(self, within_s: float) -> None:
@@ -129,7 +129,10 @@ class IncrementalReports:
             self._stack.__exit__(_UnfinishedError, _UnfinishedError(), None)
 
     def _take(self, page: Page) -> None:
-        page = withheld(page) if self._is_withheld else page
+        if self._is_withheld:
+            from producer.report.turns.opened_rows import withheld  # noqa: PLC0415 - start-up: only --no-text needs it
+
+            page = withheld(page)
         self._totals.add(page)
         for report in self._reports:
             report.page(page)

@@ -5,7 +5,7 @@ from typing import Any
 
 from producer.cli.item_view import print_change, read_items
 from producer.cli.session import Session
-from producer.report.run_verdict import verdict_of
+from producer.document import verdict_of
 from shared.runs import RunInfo
 
 

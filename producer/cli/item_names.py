@@ -69,7 +69,7 @@ def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
     ItemName(position=1, own='Q-06', label='Q-06', number=None)
     """
     try:
-        own, before, after, number = kinds.of(kind).id_parts.get()(position, payload)
+        own, before, after, number = kinds.of(kind).names().parts(position, payload)
     except DecodeError:  # of another version, or not what was loaded: it has its position
         return ItemName(position, "", item_id(kind, position))
     return ItemName(position, own, f"{before}{own}{after}", number)
@@ -81,10 +81,10 @@ def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
     Raises:
         RedisUnreachableError: Redis stays away.
     """
-    handled, times = kinds.of(info.kind), Counter[str]()
-    for position, payload in handled.inputs.get()(store, info):
+    named, times = kinds.of(info.kind).names(), Counter[str]()
+    for position, payload in named.inputs(store, info):
         name = name_of(info.kind, position, payload)
-        times[name.own] += handled.has_repeated_ids
+        times[name.own] += named.has_repeated
         is_again = times[name.own] > 1
         yield name._replace(label=f"{name.own} #{times[name.own]}") if is_again else name
 

@@ -49,7 +49,7 @@ def read_items(session: Session, info: RunInfo, positions: Collection[int]) -> l
     Raises:
         RedisUnreachableError: Redis stays away.
     """
-    shown = kinds.of(info.kind).shown.get()(info)
+    shown = kinds.of(info.kind).shown(info)
     return [shown(row) for row in read_rows(session, info, positions)]
 
 

@@ -32,7 +32,7 @@ class _Found:
     """Keeps the first items that did not pass, and the first ones of all."""
 
     def __init__(self, info: RunInfo) -> None:
-        self._shown = kinds.of(info.kind).shown.get()(info)
+        self._shown = kinds.of(info.kind).shown(info)
         self.failed = list[ShownItem]()
         self.first = list[ShownItem]()
         self.left = 0

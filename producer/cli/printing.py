@@ -92,12 +92,12 @@ def lines_of(session: Session, info: RunInfo, rows: Sequence[Any]) -> list[dict[
 
 def print_table(session: Session, info: RunInfo, selection: ResultFilter) -> None:
     """Prints results as a table, by default the first ones; failures as records with their answers."""
-    screen, totals = kinds.of(info.kind).screen.get(), totals_of(info.kind)
+    screen, totals = kinds.of(info.kind).screen(), totals_of(info.kind)
     first = selection._replace(first=selection.first or TABLE_ROWS)
     text = TurnText.NOT_READ if selection.only is None else TurnText.SHOWN
     rows = [row for page in _pages(session, info, totals, first, text) for row in page]
     if rows and selection.only is not None:
-        print_records(session.output, map(kinds.of(info.kind).shown.get()(info), rows))
+        print_records(session.output, map(kinds.of(info.kind).shown(info), rows))
     elif rows:
         right, spare, names = (
             [name.upper() for name in some] for some in (screen.right, screen.spare, screen.names)

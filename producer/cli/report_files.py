@@ -2,16 +2,27 @@
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Final, NamedTuple
 
-from producer.kinds import REPORT_SUFFIXES
 from shared.errors import DISK_ERRORS, InfrastructureError, UsageError
 from shared.kinds import Kind
 
+REPORT_SUFFIXES: Final[Mapping[str, Sequence[str]]] = {
+    "md": (".md", ".markdown"),
+    "json": (".json",),
+    "jsonl": (".jsonl", ".ndjson"),
+    "csv": (".csv",),
+    "html": (".html", ".htm"),
+    "junit": (".xml",),
+    "github": (),
+}
+"""Formats of report files with the suffixes that select them; the first one names a default file."""
+NOT_PRINTED: Final = frozenset({"html", "github"})
+"""Formats that `results --format` does not print, because they are not read in a terminal."""
 FORMATS: Final = tuple(REPORT_SUFFIXES)
 _OF_SUFFIX: Final = {suffix: name for name, suffixes in REPORT_SUFFIXES.items() for suffix in suffixes}
 

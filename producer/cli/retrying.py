@@ -41,7 +41,7 @@ def retry_and_follow(
     if positions is not None and not positions:
         hint = f"`proctor results {run} --errors` lists what ended in error"
         raise UsageError(f"nothing of {run} is dead", hint=hint)
-    retry = kinds.of(info.kind).retry.get()
+    retry = kinds.of(info.kind).retry()
     session.require_broker()
     retried = retry(session.ledger, session.publisher, session.store, run, indexes=positions, is_anew=is_anew)
     if detach and session.options.json:

@@ -131,5 +131,5 @@ def _standing(info: RunInfo, *, is_worked_on: bool) -> str:
 def _settings(info: RunInfo) -> Mapping[str, Any]:
     """Returns the settings of a run; none if another version wrote them in another form."""
     with suppress(KeyError, TypeError, ValueError):
-        return kinds.of(info.kind).settings.get()(info)
+        return kinds.of(info.kind).settings(info)
     return {}

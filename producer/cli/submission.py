@@ -1,7 +1,7 @@
 """Submits a file for `run` and `submit`, with its progress shown."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from producer.options import SubmitOptions, SubmittedRun
 from producer.text import count, plural
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
-from shared.kinds import Kind, kind_named
+from shared.kinds import CASES, QUERIES, TURNS, Kind, kind_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,14 +85,15 @@ class Submission:
             patience_s=settings.patience_s,
             on_warning=session.output.warn,
         )
-        options = kinds.of(kind).read_options.get()(common, choice)
+        add = _OWN_OPTIONS.get(kind)
+        options = add(common, choice) if add else common
         return self._limited(options, kind) if choice.selection.last_failed else options
 
     def _limited(self, options: SubmitOptions, kind: Kind) -> SubmitOptions:
         """Limits a run to what failed in the newest run of the file; to nothing where nothing did."""
         from producer.last_failed import earlier_run  # noqa: PLC0415 - start-up: only this option needs it
 
-        limit, output = kinds.of(kind).limit, self._session.output
+        limit, output = kinds.of(kind).limit(), self._session.output
         if limit is None:
             raise UsageError(f"--last-failed is not for {kind}", hint="leave it out")
         if self.source.path is None:
@@ -106,7 +107,7 @@ class Submission:
             output.note(f"--last-failed: none of the {total} of {run} failed; all of the file is run")
             return options
         output.note(f"--last-failed: {count(len(earlier.failed))} of the {total} of {run}")
-        return limit.get()(options, earlier.failed)
+        return limit(options, earlier.failed)
 
     def announce(
         self, gates: "Sequence[Gate]" = (), *, starts_workers: Callable[[], bool] = lambda: False
@@ -121,8 +122,7 @@ class Submission:
             InputError: the file breaks its contract.
             UsageError: the answer was no, a key is missing, or a gate names what the run does not have.
         """
-        forecast = kinds.of(self.kind()).forecast
-        found = forecast.get()(self.source, self.options()) if forecast else None
+        found = kinds.of(self.kind()).forecast(self.source, self.options())
         if found is not None:
             self.items = found.items
             if gates and found.plan is not None:
@@ -208,9 +208,12 @@ def add_query_options(common: SubmitOptions, choice: SubmitChoice) -> SubmitOpti
     )
 
 
-def add_no_options(common: SubmitOptions, _choice: SubmitChoice) -> SubmitOptions:
-    """Adds nothing: for kinds without options of their own."""
-    return common
+_OWN_OPTIONS: Final[Mapping[Kind, Callable[[SubmitOptions, SubmitChoice], SubmitOptions]]] = {
+    TURNS: add_turn_options,
+    CASES: add_case_options,
+    QUERIES: add_query_options,
+}
+"""What adds the options that a kind has in `SubmitChoice`."""
 
 
 def lacking_workers(session: Session, submitted: SubmittedRun) -> str:

@@ -181,12 +181,12 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
     check_formats(options.files, info.kind)
     refuse_no_text(info.kind, no_text=not options.with_text)
     handled = kinds.of(info.kind)
-    is_done = info.state == RunState.FINISHED or (handled.is_read_early and info.done >= info.total)
+    is_done = info.state == RunState.FINISHED or (handled.traits.is_read_early and info.done >= info.total)
     if info.is_final and is_done:
         return _end(session, info, options)
     if info.is_final:
         session.require_broker()
-        retry = handled.retry.get()
+        retry = handled.retry()
         retry(session.ledger, session.publisher, session.store, run, errors=False)
     if info.state == RunState.PAUSED:
         change_state(session, run, action="resume")

@@ -1,32 +1,21 @@
-"""The kinds of runs that the producer handles: each is declared once, and every table is made from these."""
+"""The kinds of runs that the producer handles: each is one class, and every table is made from these."""
 
 from typing import Final
 
-from producer.kinds.cases import CASE_RUNS
-from producer.kinds.declaration import ITEM_FORMATS, NOT_PRINTED, REPORT_SUFFIXES, ProducerKind
-from producer.kinds.queries import QUERY_RUNS
-from producer.kinds.turns import TURN_RUNS
+from producer.kinds.cases import CaseRuns
+from producer.kinds.declaration import ProducerKind
+from producer.kinds.queries import QueryRuns
+from producer.kinds.turns import TurnRuns
 from shared.errors import UsageError
 from shared.kinds import Kind
-from shared.lazy import Lazy
 
-__all__ = [
-    "ITEM_FORMATS",
-    "NOT_PRINTED",
-    "REPORT_SUFFIXES",
-    "Lazy",
-    "ProducerKind",
-    "declared",
-    "of",
-    "register",
-]
-
-# In the order in which an input that could be of several kinds is recognised.
-_registry: Final[dict[Kind, ProducerKind]] = {each.kind: each for each in (TURN_RUNS, QUERY_RUNS, CASE_RUNS)}
+_BUILT_IN: Final[tuple[ProducerKind, ...]] = (TurnRuns(), QueryRuns(), CaseRuns())
+"""In the order in which an input that could be of several kinds is recognised."""
+_registry: Final[dict[Kind, ProducerKind]] = {each.kind: each for each in _BUILT_IN}
 
 
 def declared() -> tuple[ProducerKind, ...]:
-    """Returns the declaration of every kind.
+    """Returns every kind.
 
     >>> [str(each.kind) for each in declared()][:3]
     ['turns', 'queries', 'cases']
@@ -35,7 +24,7 @@ def declared() -> tuple[ProducerKind, ...]:
 
 
 def of(kind: Kind) -> ProducerKind:
-    """Returns the declaration of a kind.
+    """Returns how runs of a kind are handled.
 
     Raises:
         UsageError: this version does not handle it.
@@ -48,6 +37,6 @@ def of(kind: Kind) -> ProducerKind:
     return _registry[kind]
 
 
-def register(declaration: ProducerKind) -> None:
-    """Adds a kind, or replaces the declaration of one."""
-    _registry[declaration.kind] = declaration
+def register(kind: ProducerKind) -> None:
+    """Adds a kind, or replaces one."""
+    _registry[kind.kind] = kind

@@ -1,77 +1,188 @@
-"""Declares how the producer handles runs of model test cases."""
+"""How the producer handles runs of model test cases."""
 
-from typing import Final
+from __future__ import annotations
 
-from producer.kinds.declaration import ITEM_FORMATS, Example, ProducerKind
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from producer.kinds import items
+from producer.kinds.declaration import ComparedKind, Example, Traits
 from shared.kinds import CASES
-from shared.lazy import Lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import BinaryIO
+
+    from producer.aggregate.gate_metrics import Metric
+    from producer.cli.preflight import Forecast
+    from producer.cli.session import Session
+    from producer.item_ids import ItemNames
+    from producer.kinds.declaration import Limit
+    from producer.load.chunks import RunInput
+    from producer.load.source import Source
+    from producer.options import SubmitOptions
+    from producer.report.interfaces import Report, Screen, Totals, TurnText
+    from producer.report.junit import JunitTest
+    from producer.report.shown_item import ShownItem
+    from producer.retry_turns import Retry
+    from shared.codecs.item_rows import ItemRow
+    from shared.errors import UsageError
+    from shared.runs import RunInfo, RunStore
 
 _SAMPLE_MODELS: Final = (
     " --api-base http://localhost:3000/v1  # no key: after `proctor sample-api` in another terminal"
 )
 """What runs an example that names models of providers."""
 
-CASE_RUNS: Final = ProducerKind(
-    kind=CASES,
-    loader=Lazy("producer.load.cases", "load_cases"),
-    read_options=Lazy("producer.cli.submission", "add_case_options"),
-    keys=frozenset(
-        {
-            "test_cases",
-            "test_cases_file",
-            "bench",
-            "models",
-            "model_configs",
-            "system_prompt",
-            "prompts",
-            "default_checks",
-            "judge_model",
-            "judge_models",
-        }
-    ),
-    suffixes=(".yaml", ".yml"),
-    dry_run=Lazy("producer.cli.checking_cases", "print_estimate"),
-    forecast=Lazy("producer.cli.checking_cases", "forecast"),
-    limit=Lazy("producer.last_failed", "only_cases"),
-    examples=(
-        Example(
-            "cases",
-            "test cases for models, with criteria for good answers",
-            ("bench.config.yaml", "validators.py"),
-            _SAMPLE_MODELS,
+
+class CaseRuns:
+    """Runs of cases."""
+
+    kind: ClassVar = CASES
+    traits: ClassVar = Traits(
+        keys=frozenset(
+            {
+                "test_cases",
+                "test_cases_file",
+                "bench",
+                "models",
+                "model_configs",
+                "system_prompt",
+                "prompts",
+                "default_checks",
+                "judge_model",
+                "judge_models",
+            }
         ),
-        Example(
-            "prompts",
-            "test cases with several prompts, variables, checks and tools",
-            ("prompts.yaml",),
-            "  # no key: after `proctor sample-api` in another terminal",
+        suffixes=(".yaml", ".yml"),
+        examples=(
+            Example(
+                "cases",
+                "test cases for models, with criteria for good answers",
+                ("bench.config.yaml", "validators.py"),
+                _SAMPLE_MODELS,
+            ),
+            Example(
+                "prompts",
+                "test cases with several prompts, variables, checks and tools",
+                ("prompts.yaml",),
+                "  # no key: after `proctor sample-api` in another terminal",
+            ),
+            Example(
+                "freeform", "answers of models side by side, not judged", ("freeform.yaml",), _SAMPLE_MODELS
+            ),
         ),
-        Example("freeform", "answers of models side by side, not judged", ("freeform.yaml",), _SAMPLE_MODELS),
-    ),
-    asks_models=True,
-    pages=Lazy("producer.document", "pages_with_input"),
-    totals=Lazy("producer.aggregate.cases", "CaseTotals"),
-    settings=Lazy("producer.run_settings", "case_settings"),
-    fails_fast=Lazy("producer.run_settings", "case_run_fails_fast"),
-    formats={
-        **ITEM_FORMATS,
-        "csv": Lazy("producer.report.cases.to_csv", "CasesCsvReport"),
-        "md": Lazy("producer.report.cases.to_markdown", "CasesMarkdownReport"),
-        "html": Lazy("producer.report.cases.to_html", "CasesHtmlReport"),
-        "junit": Lazy("producer.report.cases.to_junit", "junit_report"),
-    },
-    screen=Lazy("producer.report.cases.terminal", "SCREEN"),
-    tests=Lazy("producer.report.cases.to_junit", "tests_of"),
-    shown=Lazy("producer.report.cases.shown_cases", "shown_cases"),
-    row_keys=Lazy("producer.report.cases.shown_cases", "row_keys"),
-    poisoned=Lazy("producer.report.cases.opened_rows", "poisoned"),
-    metrics=Lazy("producer.aggregate.gates", "CASE_METRICS"),
-    comparing=Lazy("producer.aggregate.compared_items", "COMPARED_CASES"),
-    compared_texts=Lazy("producer.report.comparison.item_texts", "texts_of_case"),
-    compared_inputs=Lazy("producer.report.comparison.item_inputs", "case_inputs"),
-    configuration=Lazy("producer.report.comparison.configurations", "case_configuration"),
-    id_parts=Lazy("producer.item_ids", "case_id_parts"),
-    chunk_name=Lazy("producer.item_ids", "case_chunk_name"),
-    is_unfinished=Lazy("producer.retry_items", "is_case_unfinished"),
-    can_rescore=True,
-)
+        formats=items.FORMATS,
+        asks_models=True,
+        can_rescore=True,
+    )
+
+    def load(self, source: Source, options: SubmitOptions, /) -> RunInput:
+        from producer.load.cases import load_cases
+
+        return load_cases(source, options)
+
+    def problems(self, _source: Source, /) -> Sequence[UsageError]:
+        return ()
+
+    def dry_run(self, session: Session, source: Source, options: SubmitOptions, /) -> int:
+        from producer.cli.checking_cases import print_estimate
+
+        return print_estimate(session, source, options)
+
+    def forecast(self, source: Source, options: SubmitOptions, /) -> Forecast:
+        from producer.cli.checking_cases import forecast
+
+        return forecast(source, options)
+
+    def limit(self) -> Limit:
+        from producer.last_failed import only_cases
+
+        return only_cases
+
+    def pages(self, store: RunStore, run: str, _text: TurnText, /) -> Iterator[Sequence[ItemRow]]:
+        return items.pages_with_input(store, run)
+
+    def totals(self) -> Totals:
+        from producer.aggregate.cases import CaseTotals
+
+        return CaseTotals()
+
+    def settings(self, info: RunInfo, /) -> Mapping[str, Any]:
+        from producer.run_settings import case_settings
+
+        return case_settings(info)
+
+    def fails_fast(self, info: RunInfo, /) -> bool:
+        from shared.contracts.case_run import CaseRun
+
+        return CaseRun.from_snapshot(info.snapshot).fail_fast
+
+    def report(self, name: str, out: BinaryIO, info: RunInfo, /) -> Report:
+        match name:
+            case "jsonl" | "json":
+                from producer.report.cases.opened_rows import poisoned
+                from producer.report.cases.shown_cases import row_keys
+                from producer.report.items.to_jsonl import ItemsJsonlReport, json_report, line_writer
+
+                line = line_writer(info, further=row_keys(info), poisoned=poisoned)
+                return ItemsJsonlReport(out, line) if name == "jsonl" else json_report(out, line)
+            case "csv":
+                from producer.report.cases.to_csv import CasesCsvReport
+
+                return CasesCsvReport(out, info)
+            case "md":
+                from producer.report.cases.to_markdown import CasesMarkdownReport
+
+                return CasesMarkdownReport(out, info)
+            case "html":
+                from producer.report.cases.to_html import CasesHtmlReport
+
+                return CasesHtmlReport(out, info)
+            case "junit":
+                from producer.report.cases.to_junit import junit_report
+
+                return junit_report(out, info)
+            case _:
+                from producer.report.github import GithubReport
+
+                return GithubReport(out, info, screen=self.screen(), tests=self.tests)
+
+    def screen(self) -> Screen:
+        from producer.report.cases.terminal import SCREEN
+
+        return SCREEN
+
+    def tests(self, rows: Iterable[ItemRow], /) -> Iterator[JunitTest]:
+        from producer.report.cases.to_junit import tests_of
+
+        return tests_of(rows)
+
+    def shown(self, info: RunInfo, /) -> Callable[[ItemRow], ShownItem]:
+        from producer.report.cases.shown_cases import shown_cases
+
+        return shown_cases(info)
+
+    def metrics(self) -> Mapping[str, Metric]:
+        from producer.aggregate.gate_metrics import CASE_METRICS
+
+        return CASE_METRICS
+
+    def compared(self) -> ComparedKind:
+        from producer.aggregate.compared_items import COMPARED_CASES
+        from producer.report.comparison.configurations import case_configuration
+        from producer.report.comparison.item_inputs import case_inputs
+        from producer.report.comparison.item_texts import texts_of_case
+
+        return ComparedKind(COMPARED_CASES, texts_of_case, case_inputs, case_configuration)
+
+    def names(self) -> ItemNames:
+        from producer.item_ids import ItemNames, case_id_parts, item_inputs
+
+        return ItemNames(case_id_parts, item_inputs)
+
+    def retry(self) -> Retry:
+        from producer.item_ids import case_chunk_name
+        from producer.retry_items import RetriedKind, is_case_unfinished, retry_items
+
+        return partial(retry_items, RetriedKind(items.pages_with_input, is_case_unfinished, case_chunk_name))

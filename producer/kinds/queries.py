@@ -1,47 +1,157 @@
-"""Declares how the producer handles runs of queries to a RAG API."""
+"""How the producer handles runs of queries to a RAG API."""
 
-from typing import Final
+from __future__ import annotations
 
-from producer.kinds.declaration import ITEM_FORMATS, Example, ProducerKind
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from producer.kinds import items
+from producer.kinds.declaration import ComparedKind, Example, Traits
 from shared.kinds import QUERIES
-from shared.lazy import Lazy
 
-QUERY_RUNS: Final = ProducerKind(
-    kind=QUERIES,
-    loader=Lazy("producer.load.queries", "load_queries"),
-    read_options=Lazy("producer.cli.submission", "add_query_options"),
-    keys=frozenset({"queries", "query", "is_oos", "category", "expected_urls", "answer_exists"}),
-    suffixes=(".json",),
-    forecast=Lazy("producer.cli.forecasts", "forecast_queries"),
-    limit=Lazy("producer.last_failed", "only_queries"),
-    examples=(
-        Example(
-            "queries",
-            "questions to an API that answers from documents",
-            ("starter/baselines.json",),
-            "  # after `proctor sample-api` in another terminal",
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import BinaryIO
+
+    from producer.aggregate.gate_metrics import Metric
+    from producer.cli.preflight import Forecast
+    from producer.cli.session import Session
+    from producer.item_ids import ItemNames
+    from producer.kinds.declaration import Limit
+    from producer.load.chunks import RunInput
+    from producer.load.source import Source
+    from producer.options import SubmitOptions
+    from producer.report.interfaces import Report, Screen, Totals, TurnText
+    from producer.report.junit import JunitTest
+    from producer.report.shown_item import ShownItem
+    from producer.retry_turns import Retry
+    from shared.codecs.item_rows import ItemRow
+    from shared.errors import UsageError
+    from shared.runs import RunInfo, RunStore
+
+
+class QueryRuns:
+    """Runs of queries."""
+
+    kind: ClassVar = QUERIES
+    traits: ClassVar = Traits(
+        keys=frozenset({"queries", "query", "is_oos", "category", "expected_urls", "answer_exists"}),
+        suffixes=(".json",),
+        examples=(
+            Example(
+                "queries",
+                "questions to an API that answers from documents",
+                ("starter/baselines.json",),
+                "  # after `proctor sample-api` in another terminal",
+            ),
         ),
-    ),
-    totals=Lazy("producer.aggregate.query_totals", "QueryTotals"),
-    pages=Lazy("producer.document", "pages_with_input"),
-    settings=Lazy("producer.run_settings", "query_settings"),
-    formats={
-        **ITEM_FORMATS,
-        "json": Lazy("producer.report.queries.reports", "QueriesJsonReport"),
-        "csv": Lazy("producer.report.queries.reports", "QueriesCsvReport"),
-        "md": Lazy("producer.report.queries.reports", "QueriesMarkdownReport"),
-        "html": Lazy("producer.report.queries.to_html", "QueriesHtmlReport"),
-        "junit": Lazy("producer.report.queries.to_junit", "junit_report"),
-    },
-    screen=Lazy("producer.report.queries.terminal", "SCREEN"),
-    tests=Lazy("producer.report.queries.to_junit", "tests_of"),
-    shown=Lazy("producer.report.queries.shown_queries", "shown_queries"),
-    poisoned=Lazy("producer.report.queries.opened_rows", "poisoned"),
-    metrics=Lazy("producer.aggregate.gates", "QUERY_METRICS"),
-    comparing=Lazy("producer.aggregate.compared_items", "COMPARED_QUERIES"),
-    compared_texts=Lazy("producer.report.comparison.item_texts", "texts_of_query"),
-    compared_inputs=Lazy("producer.report.comparison.item_inputs", "query_inputs"),
-    configuration=Lazy("producer.report.comparison.configurations", "query_configuration"),
-    has_repeated_ids=True,
-    is_unfinished=Lazy("producer.retry_items", "is_query_unfinished"),
-)
+        formats=items.FORMATS,
+    )
+
+    def load(self, source: Source, options: SubmitOptions, /) -> RunInput:
+        from producer.load.queries import load_queries
+
+        return load_queries(source, options)
+
+    def problems(self, _source: Source, /) -> Sequence[UsageError]:
+        return ()
+
+    def dry_run(self, _session: Session, _source: Source, _options: SubmitOptions, /) -> int | None:
+        return None
+
+    def forecast(self, source: Source, options: SubmitOptions, /) -> Forecast | None:
+        from producer.cli.forecasts import forecast_queries
+
+        return forecast_queries(source, options)
+
+    def limit(self) -> Limit:
+        from producer.last_failed import only_queries
+
+        return only_queries
+
+    def pages(self, store: RunStore, run: str, _text: TurnText, /) -> Iterator[Sequence[ItemRow]]:
+        return items.pages_with_input(store, run)
+
+    def totals(self) -> Totals:
+        from producer.aggregate.query_totals import QueryTotals
+
+        return QueryTotals()
+
+    def settings(self, info: RunInfo, /) -> Mapping[str, Any]:
+        from producer.run_settings import query_settings
+
+        return query_settings(info)
+
+    def fails_fast(self, _info: RunInfo, /) -> bool:
+        return False
+
+    def report(self, name: str, out: BinaryIO, info: RunInfo, /) -> Report:
+        match name:
+            case "jsonl":
+                from producer.report.items.to_jsonl import ItemsJsonlReport, line_writer
+                from producer.report.queries.opened_rows import poisoned
+
+                return ItemsJsonlReport(out, line_writer(info, poisoned=poisoned))
+            case "json":
+                from producer.report.queries.reports import QueriesJsonReport
+
+                return QueriesJsonReport(out, info)
+            case "csv":
+                from producer.report.queries.reports import QueriesCsvReport
+
+                return QueriesCsvReport(out, info)
+            case "md":
+                from producer.report.queries.reports import QueriesMarkdownReport
+
+                return QueriesMarkdownReport(out, info)
+            case "html":
+                from producer.report.queries.to_html import QueriesHtmlReport
+
+                return QueriesHtmlReport(out, info)
+            case "junit":
+                from producer.report.queries.to_junit import junit_report
+
+                return junit_report(out, info)
+            case _:
+                from producer.report.github import GithubReport
+
+                return GithubReport(out, info, screen=self.screen(), tests=self.tests)
+
+    def screen(self) -> Screen:
+        from producer.report.queries.terminal import SCREEN
+
+        return SCREEN
+
+    def tests(self, rows: Iterable[ItemRow], /) -> Iterator[JunitTest]:
+        from producer.report.queries.to_junit import tests_of
+
+        return tests_of(rows)
+
+    def shown(self, info: RunInfo, /) -> Callable[[ItemRow], ShownItem]:
+        from producer.report.queries.shown_queries import shown_queries
+
+        return shown_queries(info)
+
+    def metrics(self) -> Mapping[str, Metric]:
+        from producer.aggregate.gate_metrics import QUERY_METRICS
+
+        return QUERY_METRICS
+
+    def compared(self) -> ComparedKind:
+        from producer.aggregate.compared_items import COMPARED_QUERIES
+        from producer.report.comparison.configurations import query_configuration
+        from producer.report.comparison.item_inputs import query_inputs
+        from producer.report.comparison.item_texts import texts_of_query
+
+        return ComparedKind(COMPARED_QUERIES, texts_of_query, query_inputs, query_configuration)
+
+    def names(self) -> ItemNames:
+        from producer.item_ids import ItemNames, item_id_parts, item_inputs
+
+        return ItemNames(item_id_parts, item_inputs, has_repeated=True)
+
+    def retry(self) -> Retry:
+        from producer.item_ids import item_chunk_name
+        from producer.retry_items import RetriedKind, is_query_unfinished, retry_items
+
+        return partial(retry_items, RetriedKind(items.pages_with_input, is_query_unfinished, item_chunk_name))

@@ -1,46 +1,164 @@
-"""Declares how the producer handles runs of conversation turns."""
+"""How the producer handles runs of conversation turns."""
 
-from typing import Final
+from __future__ import annotations
 
-from producer.kinds.declaration import Example, ProducerKind
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from producer.kinds.declaration import ComparedKind, Example, Traits
 from shared.kinds import TURNS
-from shared.lazy import Lazy
 
-TURN_RUNS: Final = ProducerKind(
-    kind=TURNS,
-    loader=Lazy("producer.load.turns", "load_turns"),
-    read_options=Lazy("producer.cli.submission", "add_turn_options"),
-    keys=frozenset({"threadId", "message", "messageId", "clientRequestId", "signals", "modelShape"}),
-    suffixes=(".jsonl", ".ndjson"),
-    problems=Lazy("producer.load.turns", "problems_in"),
-    forecast=Lazy("producer.cli.forecasts", "forecast_turns"),
-    examples=(Example("turns", "the turns of three conversations", ("starter/turns.jsonl",)),),
-    asks_models=True,
-    pages=Lazy("producer.document", "turn_pages"),
-    totals=Lazy("producer.aggregate.turns", "TurnTotals"),
-    settings=Lazy("producer.run_settings", "turn_settings"),
-    has_text=True,
-    formats={
-        "jsonl": Lazy("producer.report.turns.to_jsonl", "JsonlReport"),
-        "json": Lazy("producer.report.turns.to_jsonl", "json_report"),
-        "csv": Lazy("producer.report.turns.to_csv", "CsvReport"),
-        "md": Lazy("producer.report.turns.to_markdown", "MarkdownReport"),
-        "html": Lazy("producer.report.turns.to_html", "TurnsHtmlReport"),
-        "junit": Lazy("producer.report.turns.to_junit", "TurnsJunitReport"),
-        "github": Lazy("producer.report.github", "GithubReport"),
-        "traces": Lazy("producer.report.turns.to_traces", "TracesReport"),
-        "all traces": Lazy("producer.report.turns.to_traces", "AllTracesReport"),
-    },
-    screen=Lazy("producer.report.turns.terminal", "SCREEN"),
-    tests=Lazy("producer.report.turns.to_junit", "tests_of"),
-    shown=Lazy("producer.report.turns.shown_turns", "shown_turns"),
-    metrics=Lazy("producer.aggregate.gates", "TURN_METRICS"),
-    comparing=Lazy("producer.aggregate.compared_items", "COMPARED_TURNS"),
-    compared_texts=Lazy("producer.report.comparison.item_texts", "texts_of_turn"),
-    compared_inputs=Lazy("producer.report.comparison.item_inputs", "turn_inputs"),
-    configuration=Lazy("producer.report.comparison.configurations", "turn_configuration"),
-    id_parts=Lazy("producer.item_ids", "turn_id_parts"),
-    inputs=Lazy("producer.item_ids", "turn_inputs"),
-    retry=Lazy("producer.retry_turns", "retry_turns"),
-    is_read_early=True,
-)
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import BinaryIO
+
+    from producer.aggregate.gate_metrics import Metric
+    from producer.cli.preflight import Forecast
+    from producer.cli.session import Session
+    from producer.item_ids import ItemNames
+    from producer.load.chunks import RunInput
+    from producer.load.source import Source
+    from producer.options import SubmitOptions
+    from producer.report.interfaces import Report, Screen, Totals, TurnText
+    from producer.report.junit import JunitTest
+    from producer.report.shown_item import ShownItem
+    from producer.retry_turns import Retry
+    from shared.errors import UsageError
+    from shared.runs import RunInfo, RunStore, TurnRow
+
+
+class TurnRuns:
+    """Runs of turns."""
+
+    kind: ClassVar = TURNS
+    traits: ClassVar = Traits(
+        keys=frozenset({"threadId", "message", "messageId", "clientRequestId", "signals", "modelShape"}),
+        suffixes=(".jsonl", ".ndjson"),
+        examples=(Example("turns", "the turns of three conversations", ("starter/turns.jsonl",)),),
+        formats=("jsonl", "json", "csv", "md", "html", "junit", "github", "traces", "all traces"),
+        asks_models=True,
+        has_text=True,
+        is_read_early=True,
+    )
+
+    def load(self, source: Source, options: SubmitOptions, /) -> RunInput:
+        from producer.load.turns import load_turns
+
+        return load_turns(source, options)
+
+    def problems(self, source: Source, /) -> Sequence[UsageError]:
+        from producer.load.turns import problems_in
+
+        return problems_in(source)[1]
+
+    def dry_run(self, _session: Session, _source: Source, _options: SubmitOptions, /) -> int | None:
+        return None
+
+    def forecast(self, source: Source, options: SubmitOptions, /) -> Forecast | None:
+        from producer.cli.forecasts import forecast_turns
+
+        return forecast_turns(source, options)
+
+    def limit(self) -> None:
+        return None
+
+    def pages(self, store: RunStore, run: str, text: TurnText, /) -> Iterator[Sequence[TurnRow]]:
+        from producer.report.interfaces import TurnText
+
+        pages = store.pages(run, with_payload=text is not TurnText.NOT_READ)
+        if text is not TurnText.WITHHELD:
+            return pages
+        from producer.report.turns.opened_rows import withheld
+
+        return map(withheld, pages)
+
+    def totals(self) -> Totals:
+        from producer.aggregate.turns import TurnTotals
+
+        return TurnTotals()
+
+    def settings(self, info: RunInfo, /) -> Mapping[str, Any]:
+        from producer.run_settings import turn_settings
+
+        return turn_settings(info)
+
+    def fails_fast(self, _info: RunInfo, /) -> bool:
+        return False
+
+    def report(self, name: str, out: BinaryIO, info: RunInfo, /) -> Report:
+        match name:
+            case "jsonl":
+                from producer.report.turns.to_jsonl import JsonlReport
+
+                return JsonlReport(out, info)
+            case "json":
+                from producer.report.turns.to_jsonl import json_report
+
+                return json_report(out, info)
+            case "csv":
+                from producer.report.turns.to_csv import CsvReport
+
+                return CsvReport(out, info)
+            case "md":
+                from producer.report.turns.to_markdown import MarkdownReport
+
+                return MarkdownReport(out, info)
+            case "html":
+                from producer.report.turns.to_html import TurnsHtmlReport
+
+                return TurnsHtmlReport(out, info)
+            case "junit":
+                from producer.report.turns.to_junit import TurnsJunitReport
+
+                return TurnsJunitReport(out, info)
+            case "github":
+                from producer.report.github import GithubReport
+
+                return GithubReport(out, info, screen=self.screen(), tests=self.tests)
+            case "traces":
+                from producer.report.turns.to_traces import TracesReport
+
+                return TracesReport(out, info)
+            case "all traces":
+                from producer.report.turns.to_traces import AllTracesReport
+
+                return AllTracesReport(out, info)
+            case _:
+                raise ValueError(name)
+
+    def screen(self) -> Screen:
+        from producer.report.turns.terminal import SCREEN
+
+        return SCREEN
+
+    def tests(self, rows: Iterable[TurnRow], /) -> Iterator[JunitTest]:
+        from producer.report.turns.to_junit import tests_of
+
+        return tests_of(rows)
+
+    def shown(self, info: RunInfo, /) -> Callable[[TurnRow], ShownItem]:
+        from producer.report.turns.shown_turns import shown_turns
+
+        return shown_turns(info)
+
+    def metrics(self) -> Mapping[str, Metric]:
+        from producer.aggregate.gate_metrics import TURN_METRICS
+
+        return TURN_METRICS
+
+    def compared(self) -> ComparedKind:
+        from producer.aggregate.compared_items import COMPARED_TURNS
+        from producer.report.comparison.configurations import turn_configuration
+        from producer.report.comparison.item_inputs import turn_inputs
+        from producer.report.comparison.item_texts import texts_of_turn
+
+        return ComparedKind(COMPARED_TURNS, texts_of_turn, turn_inputs, turn_configuration)
+
+    def names(self) -> ItemNames:
+        from producer.item_ids import ItemNames, turn_id_parts, turn_inputs
+
+        return ItemNames(turn_id_parts, turn_inputs)
+
+    def retry(self) -> Retry:
+        from producer.retry_turns import retry_turns
+
+        return retry_turns

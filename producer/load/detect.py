@@ -52,7 +52,7 @@ def kind_of(head: bytes) -> Kind | None:
     """
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     keys = _first_keys(text)
-    scores = {each.kind: len(keys & each.keys) for each in kinds.declared()}
+    scores = {each.kind: len(keys & each.traits.keys) for each in kinds.declared()}
     best = max(scores, key=lambda kind: scores[kind])
     return best if scores[best] else None
 
@@ -60,7 +60,7 @@ def kind_of(head: bytes) -> Kind | None:
 def _kind_of_suffix(name: str) -> Kind | None:
     """Returns the kind whose files usually have such a name."""
     suffix = PurePath(name).suffix.lower()
-    return next((each.kind for each in kinds.declared() if suffix in each.suffixes), None)
+    return next((each.kind for each in kinds.declared() if suffix in each.traits.suffixes), None)
 
 
 def _first_keys(text: bytes) -> set[str]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from producer import kinds
 from shared.errors import UsageError
 
 if TYPE_CHECKING:
-    from producer.kinds.declaration import Format
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+    from producer.report.interfaces import Report
     from shared.kinds import Kind
+    from shared.runs import RunInfo
 
 TRACES: Final = "traces"
 """In the names of formats that `results --traces` prints, and that no report is written in."""
 
 
-def format_of(kind: Kind, name: str, *, where: str = "") -> Format:
+def format_of(kind: Kind, name: str, *, where: str = "") -> Callable[[BinaryIO, RunInfo], Report]:
     """Finds a format of a kind.
 
     Args:
@@ -26,9 +31,10 @@ def format_of(kind: Kind, name: str, *, where: str = "") -> Format:
     Raises:
         UsageError: runs of this kind are not written so.
     """
-    known = kinds.of(kind).formats
+    handled = kinds.of(kind)
+    known = handled.traits.formats
     if name not in known:
         names = ", ".join(name for name in known if TRACES not in name)
         problem = f"{kind} cannot be written as {name}"
         raise UsageError(f"{where}: {problem}" if where else problem, hint=f"one of {names}")
-    return known[name].get()
+    return partial(handled.report, name)

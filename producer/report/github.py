@@ -5,18 +5,17 @@ output, so they are two reports. What failed is folded. Texts of models and of i
 summary they are escaped HTML, in annotations escaped data, and neither holds what the runner would obey.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from producer import kinds
 from producer.load.case_places import PLACES_FILE, CasePlace, read_places
 from producer.report.cells import plain
-from producer.report.interfaces import ReadFile, unpainted
+from producer.report.interfaces import ReadFile, Screen, unpainted
 from producer.report.junit import JunitTest
-from producer.report.run_verdict import verdict_of
+from producer.report.run_verdict import verdict_with
 from shared.contracts.case_run import FREEFORM
 from shared.runs import RunInfo
 
@@ -29,12 +28,15 @@ MESSAGE_CHARS: Final = 500
 BODY_CHARS: Final = 4_000
 
 
+Tests = Callable[[Iterable[Any]], Iterator[JunitTest]]
+"""Makes a test of each row."""
+
+
 class _Failures:
     """Keeps the first failures of a run, those without a verdict apart from the others."""
 
-    def __init__(self, info: RunInfo, most: int) -> None:
-        self.info, self._most = info, most
-        self._tests = kinds.of(info.kind).tests.get()
+    def __init__(self, info: RunInfo, tests: Tests, most: int) -> None:
+        self.info, self._tests, self._most = info, tests, most
         self.errors, self.failures = list[JunitTest](), list[JunitTest]()
 
     def page(self, rows: Sequence[Any]) -> None:
@@ -50,13 +52,14 @@ class GithubReport(_Failures):
     Args:
         out: where to.
         info: the run.
+        screen: what a terminal shows of it.
+        tests: makes a test of each row.
     """
 
-    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
-        super().__init__(info, MOST_FAILURES)
-        self._out = out
-        self._screen = kinds.of(info.kind).screen.get()
-        self._details = self._screen.details(info, False) if self._screen.details else None  # noqa: FBT003 - the form of every screen
+    def __init__(self, out: BinaryIO, info: RunInfo, *, screen: Screen, tests: Tests) -> None:
+        super().__init__(info, tests, MOST_FAILURES)
+        self._out, self._screen = out, screen
+        self._details = screen.details(info, False) if screen.details else None  # noqa: FBT003 - the form of every screen
 
     def page(self, rows: Sequence[Any]) -> None:
         """Keeps the failures of some rows, and their reasons."""
@@ -66,7 +69,8 @@ class GithubReport(_Failures):
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the Markdown."""
-        counts, verdict = document["counts"], verdict_of(document)
+        counts = document["counts"]
+        verdict = verdict_with(document, self._screen.outcome(document))
         lines = [f"## {html(verdict)}", ""]
         lines += [f"Proctor run {html(self.info.run)}, {html(self._screen.headline(document))}", ""]
         lines += _table(
@@ -98,11 +102,12 @@ class Annotations(_Failures):
 
     Args:
         info: the run.
+        tests: makes a test of each row.
         folder: of the checkout, from which GitHub counts paths.
     """
 
-    def __init__(self, info: RunInfo, folder: Path) -> None:
-        super().__init__(info, MOST_ANNOTATIONS)
+    def __init__(self, info: RunInfo, tests: Tests, folder: Path) -> None:
+        super().__init__(info, tests, MOST_ANNOTATIONS)
         self._folder = folder
         self._places: Mapping[int, CasePlace] = {}
         self.lines = list[str]()

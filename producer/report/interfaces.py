@@ -30,7 +30,7 @@ ReadFile = Callable[[str], bytes | None]
 class Report(Protocol):
     """Something that is written while the rows of a run go by.
 
-    A writer is made with an open binary file and the run: see `Format` in `producer.kinds.declaration`.
+    A writer is made with an open binary file and the run: see `report` in `producer.kinds.declaration`.
     """
 
     def page(self, rows: Sequence[Any]) -> None:

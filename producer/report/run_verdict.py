@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from producer import kinds
 from producer.report.interfaces import Outcome
 from producer.text import bounds, percent, plural, sentence_of
-from shared.kinds import kind_named
 from shared.names import FINAL_STATES, RunState
 
 INTERRUPTED: Final = "interrupted"
@@ -92,18 +90,13 @@ class Verdict:
         return f"{text}; {self.targets}" if self.targets else text
 
 
-def verdict_of(document: Mapping[str, Any]) -> Verdict:
+def verdict_with(document: Mapping[str, Any], outcome: Outcome) -> Verdict:
     """Returns the verdict on a run.
 
     Args:
         document: as `producer.document` makes it; its state may also be `interrupted`.
+        outcome: in the words of its kind.
     """
-    screen = kinds.of(kind_named(document["kind"])).screen.get()
-    return verdict_with(document, screen.outcome(document))
-
-
-def verdict_with(document: Mapping[str, Any], outcome: Outcome) -> Verdict:
-    """Returns the verdict on a run of which its kind has worded the outcome."""
     failed = [f"{outcome.failed:,} failed"] * bool(outcome.failed)
     state = document["state"]
     text = outcome.text if state == RunState.FINISHED else f"{state}: {outcome.text}"

@@ -287,7 +287,7 @@ class RunStore:
         """
         if info.is_final and info.state != RunState.INCOMPLETE:
             return None
-        called = upstreams.upstreams_of(info)
+        called = upstreams.upstreams_of(info.kind, info.snapshot)
         if called is None:
             return None
         return self._read(lambda: upstreams.read_upstream_status(self._client, info.run, called))

@@ -1,12 +1,12 @@
 """What blocks the calls of a run: limits, pauses, breakers, its budget; only reads from Redis.
 
 This concerns only runs that call models or an API: for all others `upstreams_of` returns None, and nothing is
-read. Which upstreams a run calls is read by the function that its kind declares (`shared.kinds`).
+read. Which upstreams a run calls is read by a function of its kind (`register`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import floor
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from shared import keys
 from shared.codecs.parked_items import ParkedState, decode_parked
@@ -15,6 +15,7 @@ from shared.contracts.case_run import CaseRun
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import SNAPSHOT_KEY as QUERIES_KEY
 from shared.contracts.query_run import QueryRun
+from shared.kinds import CASES, QUERIES, TURNS, Kind
 from shared.ledger.wire import try_from
 from shared.upstream.costs import Cost, cost_from
 from shared.upstream.limits import (
@@ -26,9 +27,6 @@ from shared.upstream.limits import (
     scope_state,
     upstream_key,
 )
-
-if TYPE_CHECKING:
-    from shared.runs.info import RunInfo
 
 COST_FIELDS: Final = ("cap", "spent", "held", "over")
 SECONDS_A_MINUTE: Final = 60.0
@@ -97,10 +95,10 @@ class UpstreamStatus(NamedTuple):
     """See `Upstreams.has_breaker`."""
 
 
-def upstreams_of(info: "RunInfo") -> Upstreams | None:
+def upstreams_of(kind: Kind, snapshot: Mapping[str, Any]) -> Upstreams | None:
     """Returns the upstreams of a run; None if it makes no calls, or its settings are of another version."""
-    read = info.kind.upstreams
-    return None if read is None else read.get()(info.snapshot)
+    read = _readers.get(kind)
+    return None if read is None else read(snapshot)
 
 
 def read_upstream_status(client: Any, run: str, upstreams: Upstreams) -> UpstreamStatus:
@@ -174,6 +172,20 @@ def upstreams_of_queries(snapshot: Mapping[str, Any]) -> Upstreams | None:
     run = QueryRun.from_snapshot(snapshot)
     url = frozenset([model_key(run.api_url)])
     return Upstreams(url, url, pace_s=run.delay_s or None, has_breaker=False)
+
+
+ReadUpstreams = Callable[[Mapping[str, Any]], Upstreams | None]
+"""Reads from a run's snapshot which upstreams it calls; None where it calls none."""
+_readers: Final[dict[Kind, ReadUpstreams]] = {
+    TURNS: upstreams_of_turns,
+    CASES: upstreams_of_cases,
+    QUERIES: upstreams_of_queries,
+}
+
+
+def register(kind: Kind, read: ReadUpstreams) -> None:
+    """Adds which upstreams the runs of a further kind call, for their wait reasons."""
+    _readers[kind] = read
 
 
 def _models(places: Sequence[tuple[str, str]], max_cost: float | None) -> Upstreams | None:

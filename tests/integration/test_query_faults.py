@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from producer.retry_items import retry_items
+from producer.kinds.queries import QueryRuns
 from producer.sample_api.behaviour import RequestLog
 from producer.sample_api.server import in_background
 from shared.errors import UsageError
@@ -170,7 +170,7 @@ def test_an_aborted_run_is_resumed_where_it_stopped(desk: QueryDesk, processes: 
     assert 3 <= answered < 8
     [state] = [each for each in LimitBook(desk.ledger.caller).states() if each.key == limit_key(api.url)]
     assert 0 < state.failed <= state.counted, "it answered before, and is not shown as ok any more"
-    retried = retry_items(desk.ledger, desk.publisher, desk.store, run, errors=False)
+    retried = QueryRuns().retry()(desk.ledger, desk.publisher, desk.store, run, errors=False)
     assert retried.items == 8 - sum(row.code == "p" for row in rows) - _lost(desk, run)
 
 
@@ -186,11 +186,11 @@ def test_retry_asks_again_for_errors_only(desk: QueryDesk, processes: Processes)
     with ScriptedApi(lambda query, nth: Step(500) if (query, nth) == ("query 2", 1) else Step()) as api:
         run = desk.submit_queries(numbered(3), api_url=api.url)
         assert [row.code for row in desk.ended(run)] == ["p", "x", "p"]
-        assert retry_items(desk.ledger, desk.publisher, desk.store, run).items == 1
+        assert QueryRuns().retry()(desk.ledger, desk.publisher, desk.store, run).items == 1
         eventually(lambda: _asserted([row.code for row in desk.rows(run)] == ["p", "p", "p"]), 20)
         assert api.asked() == {"query 1": 1, "query 2": 2, "query 3": 1}
         with pytest.raises(UsageError, match="nothing to retry"):
-            retry_items(desk.ledger, desk.publisher, desk.store, run)
+            QueryRuns().retry()(desk.ledger, desk.publisher, desk.store, run)
 
 
 def test_other_apis_are_asked_in_their_own_words(desk: QueryDesk, processes: Processes) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from producer.cli.dead_set import read_dead
+from producer.kinds.queries import QueryRuns
 from producer.load import dictionaries
-from producer.retry_items import retry_items
 from shared import keys
 from shared.ledger.bounds import FIRST_LAYOUT, PACKED_LAYOUT
 from shared.names import RunState
@@ -112,11 +112,11 @@ def test_an_api_that_is_not_there_ends_the_run(desk: QueryDesk, processes: Proce
         "message": f"Connection refused - backend not running on {url}",
     }
     assert found["result"]["overall_pass"] is False
-    assert retry_items(desk.ledger, desk.publisher, desk.store, run, errors=False).items == 10
+    assert QueryRuns().retry()(desk.ledger, desk.publisher, desk.store, run, errors=False).items == 10
     desk.ended(run, RunState.ABORTED)
     forbidden = desk.submit_queries(numbered(3), api_url="http://169.254.169.254")
     desk.ended(forbidden, RunState.ABORTED)
-    assert retry_items(desk.ledger, desk.publisher, desk.store, forbidden, errors=False).items == 3
+    assert QueryRuns().retry()(desk.ledger, desk.publisher, desk.store, forbidden, errors=False).items == 3
 
 
 def test_a_large_run_is_stored_packed_and_reads_the_same(
@@ -139,7 +139,7 @@ def test_a_large_run_is_stored_packed_and_reads_the_same(
         [[dead], [other]] = ([*read_dead(desk.client, run=run)] for run in (packed, plain))
         assert (dead.name, dead.error, dead.item.payload) == (other.name, other.error, other.item.payload)
         assert stored_bytes(desk, packed) < stored_bytes(desk, plain) / 5
-        assert retry_items(desk.ledger, desk.publisher, desk.store, packed, errors=True).items == 1
+        assert QueryRuns().retry()(desk.ledger, desk.publisher, desk.store, packed, errors=True).items == 1
         assert [row.code for row in desk.ended(packed)] == ["p"] * 20
     assert not [*read_dead(desk.client, run=packed)]
 

@@ -10,10 +10,9 @@ from shared.codecs.parked_items import History, ParkedState, WaitReason, encode_
 from shared.contracts.case_run import CaseRun, Endpoint
 from shared.contracts.query_run import QueryRun
 from shared.kinds import CASES, QUERIES, TURNS, Kind, Storage
-from shared.lazy import Lazy
 from shared.ledger.ledger import Ledger
 from shared.names import RunState
-from shared.runs import RunInfo, RunStore
+from shared.runs import RunInfo, RunStore, upstreams
 from shared.runs.upstreams import Upstreams, upstreams_of
 from shared.upstream.limits import LimitBook, Limits
 from tests.support.run_infos import info
@@ -81,32 +80,32 @@ def why(client: "redis.Redis", asking: RunInfo) -> str:
 
 def test_what_a_run_calls(asking: RunInfo) -> None:
     """Models, providers and endpoints of a run are known as limits know them; plain turns call nobody."""
-    called = upstreams_of(asking)
+    called = upstreams_of(CASES, asking.snapshot)
     assert called is not None
     assert called.keys == {MODEL, "openai", "mine @http://models.example/v1", "http://models.example/v1"}
     assert called.own == {MODEL, "mine @http://models.example/v1"}
     assert called.max_cost == 1.0
-    assert upstreams_of(info(RunState.RUNNING)) is None
+    assert upstreams_of(TURNS, info(RunState.RUNNING).snapshot) is None
 
 
-def test_a_run_calls_what_its_settings_say(asking: RunInfo) -> None:
+def test_a_run_calls_what_its_settings_say() -> None:
     """Nothing else is looked at; a run of queries has no breaker, since a query that fails has its result."""
     run = QueryRun(api_url="http://127.0.0.1:8000", delay_s=2.0)
-    called = upstreams_of(replace(asking, kind=QUERIES, snapshot={"queries": run.as_snapshot()}))
+    called = upstreams_of(QUERIES, {"queries": run.as_snapshot()})
     assert called is not None
     assert (called.pace_s, called.has_breaker, len(called.own)) == (2.0, False, 1)
-    live = upstreams_of(replace(asking, kind=TURNS, snapshot={"asking": {"model": MODEL, "max_cost": 2.0}}))
+    live = upstreams_of(TURNS, {"asking": {"model": MODEL, "max_cost": 2.0}})
     assert live is not None
     assert (live.own, live.max_cost, live.has_breaker) == (frozenset({MODEL}), 2.0, True)
     for kind in (CASES, QUERIES, TURNS):
-        assert upstreams_of(replace(asking, kind=kind, snapshot={"source": "file"})) is None
+        assert upstreams_of(kind, {"source": "file"}) is None
 
 
 def test_an_open_breaker_holds_no_queries(redis_client: "redis.Redis", asking: RunInfo) -> None:
     """Of a run of queries only a pause of its API is named."""
     run = QueryRun(api_url="http://127.0.0.1:8000", delay_s=2.0)
     queries = replace(asking, kind=QUERIES, snapshot={"queries": run.as_snapshot()})
-    [own] = upstreams_of(queries).own  # type: ignore[union-attr]  # the test above asserts it
+    [own] = upstreams_of(QUERIES, queries.snapshot).own  # type: ignore[union-attr]  # the test above asserts it
     use(redis_client, own, open=now_ms(redis_client) + 30_500)
     assert why(redis_client, queries) == ""
     use(redis_client, own, pause=now_ms(redis_client) + 30_500)
@@ -119,7 +118,9 @@ def upstreams_of_words(snapshot: "Mapping[str, Any]") -> Upstreams:
     return Upstreams(called, called)
 
 
-def test_a_further_kind_declares_what_its_runs_call(redis_client: "redis.Redis", asking: RunInfo) -> None:
+def test_a_further_kind_declares_what_its_runs_call(
+    redis_client: "redis.Redis", asking: RunInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The upstream of a kind that another package declares is named when it asked for a pause."""
     kind = Kind(
         "words",
@@ -127,12 +128,13 @@ def test_a_further_kind_declares_what_its_runs_call(redis_client: "redis.Redis",
         task="proctor.words.evaluate",
         storage=Storage.LIST,
         outcomes=("passed",),
-        upstreams=Lazy(__name__, "upstreams_of_words"),
     )
     words = replace(asking, kind=kind, snapshot={"dictionary": "http://words.example"})
+    assert upstreams_of(kind, words.snapshot) is None
+    monkeypatch.setattr(upstreams, "_readers", dict(upstreams._readers))
+    upstreams.register(kind, upstreams_of_words)
     use(redis_client, "http://words.example", pause=now_ms(redis_client) + 30_500)
     assert "words.example asked for a pause" in why(redis_client, words)
-    assert upstreams_of(replace(words, kind=replace(kind, upstreams=None))) is None
 
 
 def test_breaker_and_pause_are_named(redis_client: "redis.Redis", asking: RunInfo) -> None:

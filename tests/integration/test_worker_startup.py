@@ -42,8 +42,7 @@ import sys
 from importlib import import_module
 from shared.kinds import all_kinds
 import worker.start, worker.supervisor
-for name in import_module("worker.kinds").modules_of(all_kinds()):
-    import_module(name)
+import_module("worker.kinds").preload(all_kinds())
 before = set(sys.modules)
 options = {"without_mingle": True, "without_gossip": True, "in_flight": 2}
 sys.modules["worker.app"].app.Worker(hostname="a@b", queues=["cases"], pool="threads", **options)

@@ -109,7 +109,7 @@ def test_settings_table_is_the_settings() -> None:
 def test_every_metric_of_gates_is_documented() -> None:
     """docs/exports.md, or docs/judges.md for those of judges, names each number that --fail-on accepts."""
     text = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("exports.md", "judges.md"))
-    metrics = {name for each in kinds.declared() for name in each.metrics.get()}
+    metrics = {name for each in kinds.declared() for name in each.metrics()}
     assert not {name for name in metrics if f"`{name}" not in text}
 
 

@@ -97,9 +97,9 @@ def comparison(
     with ExitStack() as resources:
         sides = list[Side]()
         for lines, name, configuration in zip((before, after), names, configurations, strict=True):
-            read = kinds.of(kind).compared_texts.get()
-            texts = resources.enter_context(closing(TextStore(read)))
-            items = items_of(kind, lines, keep=texts.add)
+            compared = kinds.of(kind).compared()
+            texts = resources.enter_context(closing(TextStore(compared.texts)))
+            items = items_of(compared.comparing, lines, keep=texts.add)
             sides.append(
                 Side(
                     name=name,

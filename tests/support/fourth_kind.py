@@ -6,19 +6,34 @@ terminal view, gates, comparison and retry are those of any kind whose results a
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from producer import kinds as producer_kinds
+from producer.kinds import items
+from producer.kinds.declaration import Traits
 from shared.codecs.packing import PLAIN
 from shared.kinds import Kind, Storage, register
 from shared.names import Outcome
 from worker import kinds as worker_kinds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import BinaryIO
+
+    from producer.aggregate.gate_metrics import Metric
+    from producer.cli.session import Session
+    from producer.item_ids import ItemNames
+    from producer.kinds.declaration import ComparedKind
     from producer.load.chunks import RunInput
     from producer.load.source import Source
     from producer.options import SubmitOptions
-    from shared.runs import RunStore
+    from producer.report.interfaces import Report, Screen, Totals, TurnText
+    from producer.report.junit import JunitTest
+    from producer.report.shown_item import ShownItem
+    from producer.retry_turns import Retry
+    from shared.codecs.item_rows import ItemRow
+    from shared.errors import UsageError
+    from shared.runs import RunInfo, RunStore
     from worker.executors.items import Item, ItemResult, ItemsExecutor
     from worker.process import WorkerProcess
 
@@ -31,15 +46,6 @@ WORDS: Final = register(
         outcomes=(Outcome.PASSED, Outcome.FAILED, Outcome.ERROR),
     )
 )
-producer_kinds.register(
-    producer_kinds.ProducerKind(
-        kind=WORDS,
-        loader=producer_kinds.Lazy(__name__, "load_words"),
-        keys=frozenset({"word"}),
-        columns=("word", "reversed"),
-    )
-)
-worker_kinds.register(WORDS, worker_kinds.Execution(__name__))
 
 
 class Word(NamedTuple):
@@ -49,15 +55,71 @@ class Word(NamedTuple):
     word: str
 
 
-def load_words(source: "Source", options: "SubmitOptions") -> "RunInput":
-    """Begins to load a file with a word a line."""
-    from producer.load.chunks import RunInput, chunk_size, item_chunks  # noqa: PLC0415 - start-up, as every loader
+class WordRuns:
+    """Runs of words."""
 
-    del options
-    rows = [json.loads(line) for line in b"".join(source.blocks()).splitlines()]
-    items = [Word(f"w-{at}", row["word"]) for at, row in enumerate(rows)]
-    payloads = [(item.id, json.dumps(item._asdict()).encode()) for item in items]
-    return RunInput(item_chunks(payloads, chunk_size(len(payloads))), {})
+    kind: ClassVar = WORDS
+    traits: ClassVar = Traits(keys=frozenset({"word"}), formats=items.FORMATS)
+
+    def load(self, source: "Source", _options: "SubmitOptions", /) -> "RunInput":
+        """Begins to load a file with a word a line."""
+        from producer.load.chunks import RunInput, chunk_size, item_chunks  # noqa: PLC0415 - start-up, as every loader
+
+        rows = [json.loads(line) for line in b"".join(source.blocks()).splitlines()]
+        words = [Word(f"w-{at}", row["word"]) for at, row in enumerate(rows)]
+        payloads = [(word.id, json.dumps(word._asdict()).encode()) for word in words]
+        return RunInput(item_chunks(payloads, chunk_size(len(payloads))), {})
+
+    def problems(self, _source: "Source", /) -> "Sequence[UsageError]":
+        return ()
+
+    def dry_run(self, _session: "Session", _source: "Source", _options: "SubmitOptions", /) -> None:
+        return None
+
+    def forecast(self, _source: "Source", _options: "SubmitOptions", /) -> None:
+        return None
+
+    def limit(self) -> None:
+        return None
+
+    def pages(self, store: "RunStore", run: str, _text: "TurnText", /) -> "Iterator[Sequence[ItemRow]]":
+        return items.pages(store, run)
+
+    def totals(self) -> "Totals":
+        return items.totals()
+
+    def settings(self, info: "RunInfo", /) -> "Mapping[str, Any]":
+        return items.no_settings(info)
+
+    def fails_fast(self, _info: "RunInfo", /) -> bool:
+        return False
+
+    def report(self, name: str, out: "BinaryIO", info: "RunInfo", /) -> "Report":
+        return items.report(name, out, info, columns=("word", "reversed"))
+
+    def screen(self) -> "Screen":
+        return items.screen()
+
+    def tests(self, rows: "Iterable[ItemRow]", /) -> "Iterator[JunitTest]":
+        return items.tests(rows)
+
+    def shown(self, info: "RunInfo", /) -> "Callable[[ItemRow], ShownItem]":
+        return items.shown(info)
+
+    def metrics(self) -> "Mapping[str, Metric]":
+        return items.metrics()
+
+    def compared(self) -> "ComparedKind":
+        return items.compared()
+
+    def names(self) -> "ItemNames":
+        return items.names()
+
+    def retry(self) -> "Retry":
+        return items.retry()
+
+
+producer_kinds.register(WordRuns())
 
 
 class WordsEngine:
@@ -93,10 +155,20 @@ class WordsEngine:
         return ItemResult(Outcome.ERROR, json.dumps(line).encode(), code=code)
 
 
-def make_executor(process: "WorkerProcess", store: "RunStore") -> "ItemsExecutor":
-    """Makes the executor of a process."""
-    from worker.executors.items import ItemsExecutor  # noqa: PLC0415 - as above
+class WordWork:
+    """How words are executed."""
 
-    del store
-    process.loop.prepare()
-    return ItemsExecutor(process, lambda _run: WordsEngine())
+    kind: ClassVar = WORDS
+    slots: ClassVar[int | None] = None
+
+    def make_executor(self, process: "WorkerProcess", _store: "RunStore", /) -> "ItemsExecutor":
+        from worker.executors.items import ItemsExecutor  # noqa: PLC0415 - commands import this file too
+
+        process.loop.prepare()
+        return ItemsExecutor(process, lambda _run: WordsEngine())
+
+    def preload(self) -> None:
+        import worker.executors.items  # noqa: F401, PLC0415 - for the processes that are forked
+
+
+worker_kinds.register(WordWork())

@@ -1,13 +1,13 @@
 """Another kind is one declaration of the worker: its slots, its task and its executor follow from it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from shared.kinds import Kind, Storage
 from worker import kinds
-from worker.kinds import MOST_THREADS, Execution, executed_kinds, make_executor, register, slots_for
+from worker.kinds import MOST_THREADS, executed_kinds, make_executor, register, slots_for
 from worker.tasks.execute_chunk import register_tasks
 
 LETTERS = Kind("letters", "letter", task="proctor.letters.count", storage=Storage.LIST, outcomes=())
@@ -31,10 +31,23 @@ def _unregistered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds, "_registry", dict(vars(kinds)["_registry"]))
 
 
+class LetterWork:
+    """How letters are executed."""
+
+    kind: ClassVar = LETTERS
+    slots: ClassVar[int | None] = None
+
+    def make_executor(self, process: Any, store: Any, /) -> Any:
+        return process, store
+
+    def preload(self) -> None:
+        raise AssertionError("no process was forked")
+
+
 def test_a_registered_kind_gets_slots_and_a_task() -> None:
     """The pool has threads for its chunks, and the app a task of its name."""
     assert slots_for([LETTERS], 100) == {}
-    register(LETTERS, Execution("tests.unit.test_worker_kinds"))
+    register(LetterWork())
     assert slots_for([LETTERS], 100) == {LETTERS: MOST_THREADS}
     assert executed_kinds()[-1] == LETTERS
     app: Any = TaskNames()
@@ -42,17 +55,20 @@ def test_a_registered_kind_gets_slots_and_a_task() -> None:
     assert app.names[-1] == "proctor.letters.count"
 
 
-def test_executor_is_made_by_the_named_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module is imported by the process that executes the kind, and gets process and store."""
+def test_executor_is_made_by_the_kind() -> None:
+    """It gets the process and the store."""
     made: Any = make_executor
-    monkeypatch.setattr("worker.executors.queries.make_executor", lambda *given: given)
-    register(LETTERS, Execution("worker.executors.queries"))
+    register(LetterWork())
     assert made(LETTERS, "process", "store") == ("process", "store")
 
 
 def test_a_kind_has_one_executor() -> None:
-    """An equal declaration changes nothing, another one is refused."""
-    register(LETTERS, Execution("here"))
-    register(LETTERS, Execution("here"))
+    """The same class changes nothing, another one is refused."""
+    register(LetterWork())
+    register(LetterWork())
+
+    class Another(LetterWork):
+        """Letters once more."""
+
     with pytest.raises(ValueError, match="another executor"):
-        register(LETTERS, Execution("there"))
+        register(Another())

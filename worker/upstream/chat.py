@@ -3,14 +3,11 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
 from shared.upstream.prices import ANSWER_LIMITS
-
-if TYPE_CHECKING:
-    from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 
 PREFIXES: Final = (
     "openai/",
@@ -137,30 +134,6 @@ class ModelReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         ('Hi', 'I will not.')
         """
         return self.text or self.refusal
-
-
-class ModelClient(Protocol):
-    """Calls models; one of a process, on its event loop."""
-
-    async def prepare(self, request: Destination) -> None:
-        """Does what only a first call needs, before limits and the time of the call count."""
-        ...
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        """Makes one call, without limits, retries or memory: those are around it.
-
-        Raises:
-            UpstreamError: there is no answer; the message has the reason, and what it means for the endpoint.
-        """
-        ...
-
-    async def embed(self, request: "EmbeddingRequest") -> "EmbeddingReply":
-        """Makes one call for embeddings, in the same way.
-
-        Raises:
-            UpstreamError: as above.
-        """
-        ...
 
 
 class TokenEstimate(NamedTuple):

@@ -11,6 +11,8 @@ match outcome:
     case CallDeferred(due_ms, reason, history): park the item until then, and call again with that history
     case CallFailed(error, history): given up; `error.ends_run` where no other call of the run can succeed
     case OverBudget(message): the run ends as incomplete
+
+Longer than 500 lines, because it also states what it asks of a client (`ModelClient`).
 """
 
 import asyncio
@@ -33,7 +35,6 @@ from worker.upstream.budget import Budget, Estimate, OverBudget, Reservation
 from worker.upstream.cache import Lead, ResponseCache, identity_of
 from worker.upstream.chat import (
     Destination,
-    ModelClient,
     ModelReply,
     ModelRequest,
     TokenEstimate,
@@ -65,6 +66,30 @@ ENDPOINTS: Final = 256
 
 MOST_TOKENS: Final = 1_000_000_000
 """A provider that counts more for one call is wrong: the counters leave it out."""
+
+
+class ModelClient(Protocol):
+    """Calls models; one of a process, on its event loop."""
+
+    async def prepare(self, request: Destination) -> None:
+        """Does what only a first call needs, before limits and the time of the call count."""
+        ...
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Makes one call, without limits, retries or memory: those are around it.
+
+        Raises:
+            UpstreamError: there is no answer; the message has the reason, and what it means for the endpoint.
+        """
+        ...
+
+    async def embed(self, request: EmbeddingRequest) -> EmbeddingReply:
+        """Makes one call for embeddings, in the same way.
+
+        Raises:
+            UpstreamError: as above.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

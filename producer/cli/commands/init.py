@@ -14,7 +14,7 @@ from producer.cli.session import Session, pass_session
 from producer.kinds.declaration import Example
 from shared.errors import UsageError
 
-EXAMPLES: Final = {each.name: each for kind in reversed(kinds.declared()) for each in kind.examples}
+EXAMPLES: Final = {each.name: each for kind in reversed(kinds.declared()) for each in kind.traits.examples}
 """By name; the first one is what most people want."""
 USUAL: Final = next(iter(EXAMPLES))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from producer import kinds
 from producer.cli.completions import complete_runs
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
@@ -99,7 +100,7 @@ def _annotations(info: "RunInfo", format_name: str | None) -> "Sequence[Annotati
         return ()
     from producer.report.github import Annotations  # noqa: PLC0415 - start-up: only this format needs it
 
-    return (Annotations(info, Path(os.environ.get("GITHUB_WORKSPACE", "."))),)
+    return (Annotations(info, kinds.of(info.kind).tests, Path(os.environ.get("GITHUB_WORKSPACE", "."))),)
 
 
 def _annotate(session: Session, annotations: "Sequence[Annotations]") -> None:

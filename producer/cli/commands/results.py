@@ -5,8 +5,8 @@ import click
 from producer.cli.completions import complete_items, complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import refuse_no_text, text_option
+from producer.cli.report_files import NOT_PRINTED, REPORT_SUFFIXES
 from producer.cli.session import Session, pass_session
-from producer.kinds import NOT_PRINTED, REPORT_SUFFIXES
 from shared.errors import UsageError
 
 FORMATS = ("table", *(name for name in REPORT_SUFFIXES if name not in NOT_PRINTED))

@@ -52,7 +52,7 @@ class UpstreamMonitor:
             RedisUnreachableError: Redis is away.
         """
         if self._calls_out is None:
-            self._calls_out = upstreams_of(info) is not None
+            self._calls_out = upstreams_of(info.kind, info.snapshot) is not None
         now_s = monotonic()
         if not self._calls_out or (now_s - self._looked_s < EVERY_S and not info.is_final):
             return

@@ -19,8 +19,7 @@ from producer.cli.report_files import ReportFile
 from producer.cli.session import Session
 from producer.cli.submission import Submission
 from producer.cli.work import WorkOptions, work
-from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
-from producer.report.run_verdict import verdict_of
+from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document, verdict_of
 from producer.sample_api.pace import Pace
 from producer.sample_api.server import in_background
 from shared.kinds import CASES, QUERIES, TURNS

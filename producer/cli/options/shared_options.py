@@ -13,14 +13,14 @@ from producer.cli.options.case_options import CaseOptions, SelectionOptions
 from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.option_groups import option, option_group, refuse_other_kinds
 from producer.cli.options.query_options import QueryOptions
-from producer.cli.report_files import FORMATS
+from producer.cli.report_files import FORMATS, REPORT_SUFFIXES
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
 from shared.kinds import Kind, all_kinds
 
 F = TypeVar("F", bound=Callable[..., Any])
 KINDS: Final = tuple(kind.name for kind in all_kinds())
-_SUFFIXES: Final = " ".join(suffixes[0] for suffixes in kinds.REPORT_SUFFIXES.values() if suffixes)
+_SUFFIXES: Final = " ".join(suffixes[0] for suffixes in REPORT_SUFFIXES.values() if suffixes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class SubmitChoice:
         """
         for values in (self.input, self.queries, self.models, self.cases, self.selection):
             if values is not None:
-                refuse_other_kinds(values, kind.name, asks_model=kinds.of(kind).asks_models)
+                refuse_other_kinds(values, kind.name, asks_model=kinds.of(kind).traits.asks_models)
 
 
 def submit_options(handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -200,5 +200,5 @@ def refuse_no_text(kind: Kind, *, no_text: bool) -> None:
     Raises:
         UsageError: it was given for a run of another kind.
     """
-    if no_text and not kinds.of(kind).has_text:
+    if no_text and not kinds.of(kind).traits.has_text:
         raise UsageError(f"--no-text is for turns, and this run is of {kind}", hint="leave it out")

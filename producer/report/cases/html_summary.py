@@ -13,6 +13,7 @@ from producer.report.cases.wording import (
     by_latency,
     by_pass_rate,
     dollars,
+    outcome,
     percent,
     remarks,
     seconds,
@@ -21,7 +22,7 @@ from producer.report.cases.wording import (
 from producer.report.html.charts import TONES, Point, Series, bars, scatter
 from producer.report.html.rendering import markup
 from producer.report.html.viewer import Fact, Metric, Page
-from producer.report.run_verdict import verdict_of
+from producer.report.run_verdict import verdict_with
 from producer.tables import cut_middle
 from producer.text import bounds, duration, plural
 from shared import __version__
@@ -60,7 +61,7 @@ def page_of(
         order: the columns as they are shown.
     """
     is_freeform = document["summary"]["mode"] == "freeform"
-    verdict = verdict_of(document)
+    verdict = verdict_with(document, outcome(document))
     return Page(
         kind="cases",
         name=info.title,

@@ -18,6 +18,7 @@ from producer.report.cases.wording import (
     headline,
     latency,
     model_and_prompt,
+    outcome,
     percent,
     remarks,
     repeat_rows,
@@ -25,7 +26,7 @@ from producer.report.cases.wording import (
     untold_checks,
 )
 from producer.report.cells import markdown
-from producer.report.run_verdict import verdict_of
+from producer.report.run_verdict import verdict_with
 from producer.report.transcript import asked_line
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
@@ -68,7 +69,7 @@ class CasesMarkdownReport:
         """Writes the report."""
         summary = document["summary"]
         badge = "**Freeform Mode** — outputs for manual inspection, nothing was checked"
-        verdict, name = verdict_of(document), document.get("name") or summary["name"]
+        verdict, name = verdict_with(document, outcome(document)), document.get("name") or summary["name"]
         parts = [
             f"# {markdown(str(verdict))}",
             *[badge] * self._is_freeform,

@@ -140,7 +140,7 @@ class Contents:
         if self.settings is None:
             return "The reports do not say how the runs were configured; compare runs by their ids to see it."
         inputs = self._inputs
-        unit = kinds.of(self.found.kind).comparing.get().unit
+        unit = kinds.of(self.found.kind).compared().comparing.unit
         parts = [*map(str, self.settings), *inputs.sentences(unit)] or inputs.unexplained(unit)
         if parts:
             number = "one thing differs" if len(parts) == 1 else f"{len(parts)} things differ"

@@ -40,7 +40,7 @@ class ScoreTable(NamedTuple):
 
 def comparing_of(document: Mapping[str, Any]) -> Comparing:
     """Returns how items of this kind are compared."""
-    comparing: Comparing = kinds.of(kind_named(document["kind"])).comparing.get()
+    comparing: Comparing = kinds.of(kind_named(document["kind"])).compared().comparing
     return comparing
 
 

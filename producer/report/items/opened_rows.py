@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from producer import kinds
 from producer.item_ids import item_id
 from shared.codecs.item_rows import POISON_CODE, POISON_ERROR, ItemRow
 from shared.kinds import Kind
@@ -50,13 +49,8 @@ def poisoned(row: ItemRow) -> tuple[str, str, Any]:
     return item.code, item.message, item.result
 
 
-def columns_of(kind: Kind) -> Sequence[str]:
-    """Returns the headings of the tables of a kind."""
-    return (*COLUMNS, *kinds.of(kind).columns)
-
-
-def cells_of(kind: Kind, item: OpenedItem) -> list[Any]:
-    """Returns the cells of an item under `columns_of`; what is no text and no number becomes JSON."""
+def cells_of(kind: Kind, item: OpenedItem, columns: Sequence[str]) -> list[Any]:
+    """Returns the cells of an item under `COLUMNS` and those of its kind; a list or object becomes JSON."""
     row, result = item.row, item.result or {}
     cells = [
         item_id(kind, row.index),
@@ -66,7 +60,7 @@ def cells_of(kind: Kind, item: OpenedItem) -> list[Any]:
         row.cost_usd,
         item.code,
         item.message,
-        *(result.get(key) for key in kinds.of(kind).columns),
+        *(result.get(key) for key in columns),
     ]
     return [_cell(value) for value in cells]
 

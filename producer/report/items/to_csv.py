@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 from producer.report.cells import csv_lines
-from producer.report.items.opened_rows import cells_of, columns_of, opened
+from producer.report.items.opened_rows import COLUMNS, cells_of, opened
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
@@ -15,15 +15,16 @@ class ItemsCsvReport:
     Args:
         out: where to.
         info: the run.
+        columns: keys of a result that follow `COLUMNS`.
     """
 
-    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
-        self._out, self._kind = out, info.kind
-        out.write(csv_lines([columns_of(info.kind)]))
+    def __init__(self, out: BinaryIO, info: RunInfo, columns: Sequence[str]) -> None:
+        self._out, self._kind, self._columns = out, info.kind, columns
+        out.write(csv_lines([(*COLUMNS, *columns)]))
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Writes some rows."""
-        self._out.write(csv_lines(cells_of(self._kind, item) for item in opened(rows)))
+        self._out.write(csv_lines(cells_of(self._kind, item, self._columns) for item in opened(rows)))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Has nothing to add."""

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
-from producer import kinds
 from producer.aggregate.statistics import wilson
 from producer.item_ids import item_id
 from producer.report.cells import plain
@@ -54,10 +53,11 @@ class ItemsHtmlReport:
     Args:
         out: where to.
         info: the run.
+        columns: keys of a result that follow `COLUMNS`.
     """
 
-    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
-        self._out, self._info, self._noun = out, info, info.kind.noun
+    def __init__(self, out: BinaryIO, info: RunInfo, columns: Sequence[str]) -> None:
+        self._out, self._info, self._noun, self._columns = out, info, info.kind.noun, columns
         many = plural(2, self._noun).partition(" ")[2]
         self._nouns = (self._noun, many)
         ends = ("that failed", "without a result", "that never ran", "that passed", "that ran")
@@ -118,7 +118,7 @@ class ItemsHtmlReport:
         """Returns what the page shows of an item."""
         row, result = item.row, item.result
         kind = self._info.kind
-        values = zip(kinds.of(kind).columns, cells_of(kind, item)[len(COLUMNS) :], strict=True)
+        values = zip(self._columns, cells_of(kind, item, self._columns)[len(COLUMNS) :], strict=True)
         columns = [(name, plain(str(value), GIST_CHARS)) for name, value in values if value != ""]
         text = "" if result is None else json.dumps(result, ensure_ascii=False)
         rest = ", ".join(f"{name} {value}" for name, value in columns[1:])

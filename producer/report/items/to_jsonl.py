@@ -6,14 +6,15 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from producer import kinds
 from producer.item_ids import item_id
+from producer.report.items.opened_rows import poisoned as poisoned_item
 from producer.report.json_document import JsonDocument
 from shared.clock import iso_utc
 from shared.codecs.item_rows import CACHED, POISON_CODE, ItemRow
-from shared.kinds import Kind
 from shared.names import Outcome
 from shared.runs import RunInfo
+
+Line = Callable[[ItemRow], bytes]
 
 
 class ItemsJsonlReport:
@@ -21,11 +22,11 @@ class ItemsJsonlReport:
 
     Args:
         out: where to.
-        info: the run.
+        line: composes the line of a row, see `line_writer`.
     """
 
-    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
-        self._out, self._line = out, line_writer(info)
+    def __init__(self, out: BinaryIO, line: Line) -> None:
+        self._out, self._line = out, line
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Writes some rows, one a line."""
@@ -35,16 +36,24 @@ class ItemsJsonlReport:
         """Has nothing to add."""
 
 
-def json_report(out: BinaryIO, info: RunInfo) -> JsonDocument:
+def json_report(out: BinaryIO, line: Line) -> JsonDocument:
     """Begins one JSON document of a run."""
-    line = line_writer(info)
     return JsonDocument(out, lambda rows: b"".join(map(line, rows)))
 
 
-def line_writer(info: RunInfo) -> Callable[[ItemRow], bytes]:
-    """Returns what composes the line of a row, with its line end."""
-    declared = kinds.of(info.kind).row_keys
-    further = declared.get()(info) if declared else None
+def line_writer(
+    info: RunInfo,
+    *,
+    further: Callable[[ItemRow], Mapping[str, Any]] | None = None,
+    poisoned: Callable[[ItemRow], tuple[str, str, Any]] = poisoned_item,
+) -> Line:
+    """Returns what composes the line of a row, with its line end.
+
+    Args:
+        info: the run.
+        further: makes the further keys of a row, from its input.
+        poisoned: returns error code, message and result of an item that no worker survived.
+    """
 
     def line(row: ItemRow) -> bytes:
         is_there = bool(row.code)
@@ -62,17 +71,15 @@ def line_writer(info: RunInfo) -> Callable[[ItemRow], bytes]:
             "cost_usd": row.cost_usd,
             **(further(row) if further else {}),
         }
-        return (
-            json.dumps(envelope, separators=(",", ":")).encode()[:-1] + b"," + _end(info.kind, row) + b"}\n"
-        )
+        return json.dumps(envelope, separators=(",", ":")).encode()[:-1] + b"," + _end(row, poisoned) + b"}\n"
 
     return line
 
 
-def _end(kind: Kind, row: ItemRow) -> bytes:
+def _end(row: ItemRow, poisoned: Callable[[ItemRow], tuple[str, str, Any]]) -> bytes:
     """Writes error and result, without the braces around them."""
     if row.code == POISON_CODE:
-        code, message, result = kinds.of(kind).poisoned.get()(row)
+        code, message, result = poisoned(row)
         return msgspec.json.encode({"error": {"code": code, "message": message}, "result": result})[1:-1]
     if row.outcome is Outcome.ERROR:
         return row.line[1:-1]

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from producer.report.cells import markdown
-from producer.report.items.opened_rows import cells_of, columns_of, opened
-from producer.report.items.terminal import headline, outcomes_of
-from producer.report.run_verdict import verdict_of
+from producer.report.items.opened_rows import COLUMNS, cells_of, opened
+from producer.report.items.terminal import headline, outcome, outcomes_of
+from producer.report.run_verdict import verdict_with
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
@@ -22,20 +22,22 @@ class ItemsMarkdownReport:
     Args:
         out: where to.
         info: the run.
+        columns: keys of a result that follow `COLUMNS`.
     """
 
-    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
-        self._out, self._info = out, info
+    def __init__(self, out: BinaryIO, info: RunInfo, columns: Sequence[str]) -> None:
+        self._out, self._info, self._columns = out, info, columns
         self._rows = list[list[Any]]()
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Keeps the rows that are shown."""
-        self._rows += [cells_of(self._info.kind, item) for item in opened(rows[: SHOWN - len(self._rows)])]
+        first = opened(rows[: SHOWN - len(self._rows)])
+        self._rows += [cells_of(self._info.kind, item, self._columns) for item in first]
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the report."""
-        run, columns = self._info.run, columns_of(self._info.kind)
-        verdict = verdict_of(document)
+        run, columns = self._info.run, (*COLUMNS, *self._columns)
+        verdict = verdict_with(document, outcome(document))
         lines = [f"# {markdown(str(verdict))}", ""]
         if verdict.why:
             lines += [markdown(" ".join(verdict.why)), ""]

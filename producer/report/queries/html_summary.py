@@ -11,8 +11,8 @@ from producer.report.html.rendering import fill, markup
 from producer.report.html.viewer import Fact, Metric, Page, popover
 from producer.report.queries.check_reasons import REASON_OF_CHECK, CheckCounts
 from producer.report.queries.reports import notes_of
-from producer.report.queries.wording import answered, value_of, wanted
-from producer.report.run_verdict import NO_ANSWERS, Verdict, shortfalls, verdict_of
+from producer.report.queries.wording import answered, outcome, value_of, wanted
+from producer.report.run_verdict import NO_ANSWERS, Verdict, shortfalls, verdict_with
 from producer.text import bounds, duration, percent, plural, sentence_of, share
 from shared import __version__
 from shared.contracts.query_run import QueryRun
@@ -72,7 +72,7 @@ def page_of(document: Mapping[str, Any], info: RunInfo, *, is_brief: bool = Fals
         is_brief: whether some queries are shown without all details.
     """
     run, summary = QueryRun.from_snapshot(info.snapshot), document["summary"]
-    verdict = verdict_of(document)
+    verdict = verdict_with(document, outcome(document))
     pace = f"{run.delay_s:g} s apart" if run.delay_s else f"{run.concurrency:,} at a time"
     meta = [plural(document["counts"]["total"], "query"), f"{run.api_url}{run.path}", pace]
     meta += [] if summary["duration_s"] is None else [f"took {duration(summary['duration_s'])}"]

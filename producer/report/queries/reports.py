@@ -19,7 +19,8 @@ from producer.report.queries.sources import sources_of
 from producer.report.queries.to_csv import COLUMNS, csv_row
 from producer.report.queries.to_json import results_json, run_config
 from producer.report.queries.to_markdown import Sections, table, verdict_markdown
-from producer.report.run_verdict import verdict_of
+from producer.report.queries.wording import outcome
+from producer.report.run_verdict import verdict_with
 from producer.text import plural
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
@@ -126,7 +127,7 @@ class QueriesMarkdownReport:
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the report."""
         text = verdict_markdown(
-            verdict_of(document),
+            verdict_with(document, outcome(document)),
             list(self._blocks()),
             self._sections,
             document["summary"]["metrics"],

@@ -8,9 +8,9 @@ from producer.aggregate.turns import DECISIONS, share
 from producer.report.cells import plain
 from producer.report.html.rendering import fill
 from producer.report.html.viewer import Page, begin
-from producer.report.run_verdict import verdict_of
+from producer.report.run_verdict import verdict_with
 from producer.report.turns.html_rows import TEMPLATE
-from producer.report.turns.wording import RULES, call_remarks, headline, remarks
+from producer.report.turns.wording import RULES, call_remarks, headline, outcome, remarks
 from producer.text import plural
 from shared import __version__
 from shared.runs import RunInfo
@@ -30,7 +30,7 @@ def opening(
         looks: sentences on what to look at.
         frozen_threads: threads with a freeze.
     """
-    verdict = verdict_of(document)
+    verdict = verdict_with(document, outcome(document))
     threads = plural(document["summary"]["threads"], "thread")
     peaks = [f"Peaks froze turns in {frozen_threads:,} of {threads}."] * bool(frozen_threads)
     left = [f"{word} {number}" for word, number in remarks(document) if word not in _IN_VERDICT]

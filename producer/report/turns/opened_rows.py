@@ -4,7 +4,7 @@ A poisoned turn has no result line, because every worker that tried it died: the
 and its thread's state, and `result_line` writes them in the form of every other refused turn.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Raw, Struct
@@ -195,6 +195,11 @@ def withheld_text(chars: int) -> str:
     'text withheld, 1,084 characters'
     """
     return f"text withheld, {plural(chars, 'character')}"
+
+
+def withheld(page: Sequence[TurnRow]) -> list[TurnRow]:
+    """Withholds the messages of some rows."""
+    return list(map(without_text, page))
 
 
 def without_text(row: TurnRow) -> TurnRow:

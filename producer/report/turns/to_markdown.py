@@ -5,9 +5,9 @@ from typing import Any, BinaryIO, Final
 
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import markdown
-from producer.report.run_verdict import verdict_of
+from producer.report.run_verdict import verdict_with
 from producer.report.turns.opened_rows import OpenedRow, message_of, opened
-from producer.report.turns.wording import RULES, call_remarks, headline, remarks
+from producer.report.turns.wording import RULES, call_remarks, headline, outcome, remarks
 from shared.runs import RunInfo, TurnRow
 
 ERRORS_SHOWN: Final = 50
@@ -51,7 +51,7 @@ class MarkdownReport:
         summary, counts = document["summary"], document["counts"]
         decided = counts["decided"]
         rules = {f"{rule} {words}": summary["rules"][rule] for rule, words in RULES.items()}
-        verdict = verdict_of(document)
+        verdict = verdict_with(document, outcome(document))
         lines = [f"# {markdown(str(verdict))}", ""]
         if verdict.why:
             lines += [markdown(" ".join(verdict.why)), ""]

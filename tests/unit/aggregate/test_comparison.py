@@ -7,7 +7,15 @@ from typing import Any, Final
 import pytest
 
 from producer.aggregate.case_groups import ScoreMean
-from producer.aggregate.compared_items import Items, items_of, lines_of_results, split_by
+from producer.aggregate.compared_items import (
+    COMPARED_CASES,
+    COMPARED_QUERIES,
+    COMPARED_TURNS,
+    Items,
+    items_of,
+    lines_of_results,
+    split_by,
+)
 from producer.aggregate.comparison import Comparison, compare
 from producer.report.comparison.score_table import score_table
 from producer.report.comparison.wording import counted, headline, sentences
@@ -41,7 +49,7 @@ def turn(thread: str, message: str, decision: str | None = "must") -> dict[str, 
 
 def cases(*lines: dict[str, Any]) -> Items:
     """The items of a cases run."""
-    return items_of(CASES, lines)
+    return items_of(COMPARED_CASES, lines)
 
 
 def compared(worse: int, total: int = 40, **options: Any) -> Comparison:
@@ -120,8 +128,10 @@ def test_scores_decide_only_when_they_are_asked_to() -> None:
 
 def test_turns_are_paired_by_thread_and_message() -> None:
     """Other decisions are changes, errors are breaks, and a message id that comes twice makes two items."""
-    a = items_of(TURNS, [turn("t", "1"), turn("t", "1", "skip"), turn("t", "2"), turn("u", "1")])
-    b = items_of(TURNS, [turn("t", "1"), turn("t", "1", "must"), turn("t", "2", None), turn("u", "1")])
+    a = items_of(COMPARED_TURNS, [turn("t", "1"), turn("t", "1", "skip"), turn("t", "2"), turn("u", "1")])
+    b = items_of(
+        COMPARED_TURNS, [turn("t", "1"), turn("t", "1", "must"), turn("t", "2", None), turn("u", "1")]
+    )
     found = compare(TURNS, a, b).as_document()
     assert found["changed"] == [{"item": "t · 1 #2", "a": "skip", "b": "must"}]
     assert found["broken"] == [{"item": "t · 2", "a": "must", "b": "error"}]
@@ -130,8 +140,8 @@ def test_turns_are_paired_by_thread_and_message() -> None:
 
 def test_queries_are_read_from_the_harness_document() -> None:
     """Results without an envelope have the same outcomes and scores; repeats of an id meet in order."""
-    a = items_of(QUERIES, lines_of_results([*one_of_each(), answered("Q-01", "no")]))
-    b = items_of(QUERIES, lines_of_results([*one_of_each(), answered("Q-01")]))
+    a = items_of(COMPARED_QUERIES, lines_of_results([*one_of_each(), answered("Q-01", "no")]))
+    b = items_of(COMPARED_QUERIES, lines_of_results([*one_of_each(), answered("Q-01")]))
     found = compare(QUERIES, a, b).as_document()
     assert found["fixed"] == [{"item": "Q-01 #2", "a": "failed", "b": "passed"}]
     assert list(found["scores"]) == ["pass_rate", "keywords_found", "latency_ms"]
@@ -302,7 +312,7 @@ def test_memory_of_a_pair_is_bounded() -> None:
     def peak() -> int:
         tracemalloc.start()
         try:
-            a, b = (items_of(CASES, lines(ms)) for ms in (100.5, 200.5))
+            a, b = (items_of(COMPARED_CASES, lines(ms)) for ms in (100.5, 200.5))
             assert compare(CASES, a, b).pairs == number
             return tracemalloc.get_traced_memory()[1]
         finally:

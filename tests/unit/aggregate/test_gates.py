@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from producer.aggregate.gates import QUERY_METRICS, check_gate_names, check_gates, judge_gates, parse_gate
+from producer.aggregate.gate_metrics import QUERY_METRICS
+from producer.aggregate.gates import check_gate_names, check_gates, judge_gates, parse_gate
 from producer.aggregate.queries import calculate_metrics
 from producer.aggregate.turns import TurnTotals
 from producer.document import document_of, totals_of

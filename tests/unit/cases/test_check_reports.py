@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from producer.aggregate.case_groups import ScoreMean
-from producer.aggregate.compared_items import items_of, split_by
+from producer.aggregate.compared_items import COMPARED_CASES, items_of, split_by
 from producer.aggregate.comparison import compare
 from producer.aggregate.gates import judge_gates, parse_gate
 from producer.aggregate.statistics import clustered_mean
@@ -289,7 +289,7 @@ def lines() -> list[dict[str, Any]]:
 
 def test_prompts_of_one_run_are_compared_case_by_case() -> None:
     """The cases of two prompts are pairs; McNemar's test counts cases, not answers."""
-    terse, long = split_by(items_of(CASES, lines()), "prompt").values()
+    terse, long = split_by(items_of(COMPARED_CASES, lines()), "prompt").values()
     found = compare(CASES, terse, long).as_document()
     assert (found["counts"]["pairs"], found["counts"]["broken"]) == (4, 2)
     assert (found["test"]["units"], found["test"]["worse"]) == (2, 1)
@@ -301,19 +301,19 @@ def test_prompts_of_one_run_are_compared_case_by_case() -> None:
 
 def test_models_of_one_run_are_compared_prompt_by_prompt() -> None:
     """The prompt stays in the identity of a case."""
-    alpha, beta = split_by(items_of(CASES, lines()), "model").values()
+    alpha, beta = split_by(items_of(COMPARED_CASES, lines()), "model").values()
     found = compare(CASES, alpha, beta).as_document()
     assert (found["counts"]["pairs"], found["counts"]["only_a"]) == (4, 0)
 
 
 def test_only_cases_with_a_tag_are_compared() -> None:
     """Others are not in the comparison at all."""
-    assert [item.unit for item in items_of(CASES, lines(), tag="hard").items] == ["c1"] * 4
+    assert [item.unit for item in items_of(COMPARED_CASES, lines(), tag="hard").items] == ["c1"] * 4
 
 
 def test_a_changed_prompt_is_compared_like_a_changed_model() -> None:
     """Runs with one prompt each are paired in spite of its name, and the names are in the document."""
-    side = items_of(CASES, lines())
+    side = items_of(COMPARED_CASES, lines())
     one, other = (
         side._replace(items=[item for item in side.items if item.key[2] == name]) for name in PROMPTS
     )

@@ -27,7 +27,7 @@ CASE = CasePayload(0, "m", "Read ticket 1.", id="ticket", criteria={"expected": 
 
 def shown(info: RunInfo, rows: Sequence[Any]) -> list[ShownItem]:
     """Makes items of rows."""
-    return list(map(kinds.of(info.kind).shown.get()(info), rows))
+    return list(map(kinds.of(info.kind).shown(info), rows))
 
 
 def cases(*outputs: str | None) -> list[ShownItem]:

@@ -9,7 +9,6 @@ import pytest
 from producer import kinds
 from producer.load.detect import detect_kind, kind_of
 from producer.load.source import Source
-from producer.load.turns import load_turns
 from shared.errors import InputError, UsageError
 from shared.kinds import CASES, QUERIES, TURNS, Kind, all_kinds
 
@@ -73,7 +72,7 @@ def test_an_empty_bench_is_not_reported_as_turns(tmp_path: Path) -> None:
 
 def test_every_kind_is_handled_or_refused_by_name() -> None:
     """A kind has a loader, or the error says which kinds this version runs."""
-    assert kinds.of(TURNS).loader.get() is load_turns
+    assert kinds.of(TURNS).kind is TURNS
     assert {each.kind for each in kinds.declared()} == set(all_kinds())
     unknown = replace(TURNS, name="songs")
     with pytest.raises(UsageError, match="runs of kind songs") as caught:

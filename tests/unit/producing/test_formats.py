@@ -2,7 +2,7 @@
 
 import json
 from contextlib import ExitStack
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from producer.cli.ending import open_reports
 from producer.cli.main import run
 from producer.cli.report_files import FORMATS, ReportFile, check_formats, plan_files
 from producer.document import document_of, totals_of
+from producer.kinds.turns import TurnRuns
 from producer.report.formats import format_of
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
@@ -51,7 +52,7 @@ def sample(kind: Kind) -> tuple[RunInfo, list[Any]]:
 
 def write_all(kind: Kind, folder: Path) -> dict[str, bytes]:
     """Writes a run in all formats of `-o`, in one pass, and returns the files by format."""
-    names = [name for name in FORMATS if name in kinds.of(kind).formats]
+    names = [name for name in FORMATS if name in kinds.of(kind).traits.formats]
     folder.mkdir()
     files = plan_files([folder / f"r.{SUFFIXES.get(name, name)}" for name in names if name != "github"])
     files += plan_files([folder / "summary"], ["github"])  # the one format that no suffix stands for
@@ -89,7 +90,7 @@ def test_all_formats_at_once(kind: Kind, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(each.kind, name) for each in kinds.declared() for name in each.formats]
+    ("kind", "name"), [(each.kind, name) for each in kinds.declared() for name in each.traits.formats]
 )
 def test_every_format_can_be_loaded(kind: Kind, name: str, tmp_path: Path) -> None:
     """What the table names is there, though it is loaded only when something is written so."""
@@ -107,9 +108,9 @@ def test_a_wrong_format_is_reported_before_anything_is_started(
 ) -> None:
     """A format that the kind does not have costs no run: exit code 2, the file named, and no Redis begun."""
     monkeypatch.setenv("PROCTOR_DATA_DIR", str(tmp_path / "data"))
-    turn_runs = kinds.of(TURNS)
-    left = {name: write for name, write in turn_runs.formats.items() if name != "junit"}
-    monkeypatch.setitem(kinds._registry, TURNS, replace(turn_runs, formats=left))
+    traits = kinds.of(TURNS).traits
+    left = [name for name in traits.formats if name != "junit"]
+    monkeypatch.setattr(TurnRuns, "traits", replace(traits, formats=left))
     turns = tmp_path / "turns.jsonl"
     turns.write_text('{"threadId": "t", "message": "ok"}\n', encoding="utf-8")
     report = tmp_path / "report.xml"
@@ -133,12 +134,3 @@ def test_a_report_of_a_detached_run_is_refused(
     turns.write_text('{"threadId": "t", "message": "ok"}\n', encoding="utf-8")
     assert run(["run", str(turns), "--detach", *wanted]) == 2
     assert "proctor report RUN -o FILE" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("kind", all_kinds(), ids=str)
-def test_every_part_of_a_declaration_can_be_loaded(kind: Kind) -> None:
-    """Parts are named in text, which no type checker follows: each is there."""
-    declaration = kinds.of(kind)
-    values = [getattr(declaration, each.name) for each in fields(declaration)]
-    parts = [*declaration.formats.values(), *(value for value in values if isinstance(value, kinds.Lazy))]
-    assert all(part.get() is not None for part in parts)

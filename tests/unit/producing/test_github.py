@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from producer import kinds
 from producer.document import document_of, totals_of
 from producer.report.formats import format_of
 from producer.report.github import MOST_ANNOTATIONS, MOST_FAILURES, Annotations, command, html
@@ -46,7 +47,11 @@ class Tags(HTMLParser):
 
 def written(info: RunInfo, rows: Sequence[Any]) -> tuple[str, list[str]]:
     """The summary and the annotations of a run."""
-    out, totals, annotations = BytesIO(), totals_of(info.kind), Annotations(info, Path())
+    out, totals, annotations = (
+        BytesIO(),
+        totals_of(info.kind),
+        Annotations(info, kinds.of(info.kind).tests, Path()),
+    )
     report = format_of(info.kind, "github")(out, info)
     for row in rows:
         totals.add([row])

@@ -2,14 +2,12 @@
 
 import json
 import re
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from producer import kinds
 from producer.aggregate.items import ItemTotals
 from producer.document import document_of
 from producer.report.items.to_html import ItemsHtmlReport
@@ -19,13 +17,6 @@ from tests.support.query_results import HOSTILE
 from tests.support.run_pages import queries_run
 
 MARKUP: Final = "</noscript></script><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 }}<!--row-->"
-
-
-@pytest.fixture(autouse=True)
-def plain_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kind that declares two result keys as its columns, and no page of its own."""
-    declared = replace(kinds.of(queries_run(1).kind), columns=("word", "reversed"))
-    monkeypatch.setattr(kinds, "of", lambda _kind: declared)
 
 
 def item(index: int, code: str, result: Any, **changes: Any) -> ItemRow:
@@ -50,7 +41,7 @@ def page(tmp_path: Path, rows: list[ItemRow], **changes: Any) -> str:
     totals = ItemTotals()
     totals.add(rows)
     with (tmp_path / "items.html").open("wb") as out:
-        report = ItemsHtmlReport(out, info)
+        report = ItemsHtmlReport(out, info, ("word", "reversed"))
         report.page(rows)
         report.end(document_of(info, totals))
     return (tmp_path / "items.html").read_text(encoding="utf-8")

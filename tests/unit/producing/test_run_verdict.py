@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from producer.document import document_of, totals_of
-from producer.report.run_verdict import next_command, verdict_of
+from producer.document import document_of, totals_of, verdict_of
+from producer.report.run_verdict import next_command
 from shared.kinds import CASES, Kind, all_kinds
 from shared.names import RunState
 from tests.unit.cases.test_case_reports import run_info, standard

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from producer.aggregate.gates import parse_gate
-from producer.document import document_of, totals_of
+from producer.document import document_of, totals_of, verdict_of
 from producer.report.formats import format_of
 from producer.report.queries.failed_queries import QueryFailures
 from producer.report.queries.sources import sources_of
-from producer.report.run_verdict import Verdict, verdict_of
+from producer.report.run_verdict import Verdict
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.names import RunState

@@ -11,7 +11,7 @@ from producer.cli.main import run
 from producer.report.items.to_jsonl import line_writer
 from producer.report.queries.check_reasons import found_by_checks
 from producer.report.queries.failed_queries import QueryFailures
-from producer.report.queries.opened_rows import opened
+from producer.report.queries.opened_rows import opened, poisoned
 from producer.report.queries.shown_queries import shown_queries
 from producer.report.queries.terminal import table_rows
 from producer.report.queries.to_junit import query_test
@@ -39,7 +39,7 @@ def row_of(reply: Reply) -> ItemRow:
 def test_the_http_status_of_a_failed_query_is_shown(tmp_path: Path) -> None:
     """The record keeps it, and table, page and JUnit show it; the document's nine keys stay as they are."""
     row, info = row_of(REFUSED), queries_run(1)
-    line = json.loads(line_writer(info)(row))
+    line = json.loads(line_writer(info, poisoned=poisoned)(row))
     assert line["error"] == {"code": "api_refused", "message": "no such path", "status": 404}
     assert line["result"]["error"] == "no such path"
     assert len(line["result"]) == 9

@@ -1,0 +1,186 @@
+"""The numbers of a run that a gate may ask for, by kind, and how each is found in the run's document."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from producer.aggregate.gate_words import Unit
+
+Document = Mapping[str, Any]
+Find = Callable[[Document], Any]
+
+
+def _count_share(*words: str) -> Find:
+    """Makes a finder of the share of outcomes in all items, whether they have a result or not."""
+
+    def find(document: Document) -> float | None:
+        counts = document["counts"]
+        return sum(counts[word] for word in words) / counts["total"] if counts["total"] else None
+
+    return find
+
+
+def _at(*path: str) -> Find:
+    """Makes a finder of what stands under a path of keys in the summary."""
+
+    def find(document: Document) -> Any:
+        found: Any = document["summary"]
+        for key in path:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found
+
+    return find
+
+
+def _first(*finds: Find) -> Find:
+    """Makes a finder of the first that is there."""
+
+    def find(document: Document) -> Any:
+        return next((found for each in finds if (found := each(document)) is not None), None)
+
+    return find
+
+
+def _of_group(name: str, group: str) -> Find:
+    """Makes a finder of a metric of queries that has no value when nothing is in its group."""
+
+    def find(document: Document) -> Any:
+        metrics = document["summary"]["metrics"]
+        return metrics[name] if metrics[group] else None
+
+    return find
+
+
+def _turn_share(*path: str) -> Find:
+    """Makes a finder of a count's share in the decided turns."""
+    count = _at(*path)
+
+    def find(document: Document) -> float | None:
+        decided = document["counts"]["decided"]
+        return count(document) / decided if decided else None
+
+    return find
+
+
+def _of_models(choose: Callable[[Iterable[Any]], Any], *path: str) -> Find:
+    """Makes a finder of the worst model's number: a gate holds for each model."""
+
+    def find(document: Document) -> Any:
+        models = [{"summary": model} for model in document["summary"].get("models", ())]
+        found = [number for model in models if (number := _at(*path)(model)) is not None]
+        return choose(found) if found else None
+
+    return find
+
+
+def _of_named(group: str, key: str, figure: str) -> Callable[[str], Find]:
+    """Makes finders of a figure of the prompt, tag or check with a name."""
+
+    def of(name: str) -> Find:
+        def find(document: Document) -> Any:
+            rows = document["summary"].get(group, ())
+            found = next((row[figure] for row in rows if row[key] == name), None)
+            return found["value"] if found is not None and found["n"] else None
+
+        return find
+
+    return of
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number of a run that a gate may ask for."""
+
+    find: Find
+    """Reads it from a run's document; None when the run has no such number."""
+    unit: Unit = "number"
+    """What it is."""
+    find_named: Callable[[str], Find] | None = None
+    """Makes `find` for metrics such as `check:NAME.pass_rate`."""
+
+
+def _no_number(_document: Document) -> None:
+    """Finds nothing: the metric needs a name."""
+
+
+_share: Final = partial(Metric, unit="share")
+COMMON_METRICS: Final[Mapping[str, Metric]] = {
+    "pass_rate": _share(_count_share("passed", "decided")),
+    "fail_rate": _share(_count_share("failed")),
+    "error_rate": _share(_count_share("error")),
+    "skipped_rate": _share(_count_share("skipped")),
+    "duration_s": Metric(_at("duration_s")),
+}
+_LATENCIES: Final = ("p50", "p90", "p95", "p99")
+_COST: Final = {"cost_usd": Metric(_first(_at("cost_usd"), _at("calls", "cost_usd")))}
+
+
+def _latencies(*places: Sequence[str]) -> dict[str, Metric]:
+    """Names the percentiles of a latency."""
+    return {
+        f"latency_{name}_ms": Metric(_first(*(_at(*place, name) for place in places))) for name in _LATENCIES
+    }
+
+
+_PERCENT_OF: Final = {
+    "deflection_rate": "in_scope_queries",
+    "citation_accuracy": "citation_applicable_queries",
+    "citation_accuracy_raw": "in_scope_queries",
+    "hallucination_rate": "successful_queries",
+    "oos_handling_rate": "oos_queries",
+    "latency_under_5s": "successful_queries",
+}
+_COUNTS: Final = (
+    "citation_applicable_queries",
+    "citation_na_queries",
+    "total_queries",
+    "successful_queries",
+    "failed_queries",
+    "in_scope_queries",
+    "oos_queries",
+)
+TURN_METRICS: Final[Mapping[str, Metric]] = {
+    **COMMON_METRICS,
+    **{f"{word}_share": _share(_turn_share("decisions", word)) for word in ("must", "should", "skip")},
+    "freeze_share": _share(_turn_share("freezes")),
+    "calls_made": Metric(_at("calls", "made")),
+    "calls_avoided": Metric(_at("calls", "avoided")),
+    **_COST,
+    **_latencies(("calls", "latency_ms")),
+}
+"""What gates may ask of a turns run."""
+GROUPS: Final[Mapping[str, tuple[str, str]]] = {
+    "check": ("checks", "name"),
+    "prompt": ("prompts", "prompt"),
+    "tag": ("tags", "tag"),
+}
+"""By the word before a name: the rows of the summary, and the key of the name in them."""
+_NAMED_METRICS: Final = {
+    f"{word}:NAME.{metric}": Metric(_no_number, "share", _of_named(group, name, figure))
+    for word, (group, name) in GROUPS.items()
+    for metric, figure in (("pass_rate", "pass_rate"), ("score_mean", "score"))
+}
+CASE_METRICS: Final[Mapping[str, Metric]] = {
+    **COMMON_METRICS,
+    **_COST,
+    "rouge_l_mean": _share(_of_models(min, "rouge_l_mean")),
+    "score_mean": _share(_of_models(min, "score", "value")),
+    "judge_accuracy": _share(_at("judge", "calibration", "accuracy", "value")),
+    "judge_precision": _share(_at("judge", "calibration", "precision", "value")),
+    "judge_recall": _share(_at("judge", "calibration", "recall", "value")),
+    "judge_sameness": _share(_at("judge", "consistency", "same", "value")),
+    "judge_unanimity": _share(_at("judge", "agreement", "unanimous", "value")),
+    "judge_alpha": Metric(_at("judge", "agreement", "krippendorff_alpha")),
+    **{f"latency_{name}_ms": Metric(_of_models(max, "latency_ms", name)) for name in _LATENCIES},
+    **_NAMED_METRICS,
+}
+"""What gates may ask of a cases run."""
+QUERY_METRICS: Final[Mapping[str, Metric]] = {
+    **COMMON_METRICS,
+    **{name: Metric(_of_group(name, group), "percent") for name, group in _PERCENT_OF.items()},
+    "avg_latency_ms": Metric(_of_group("avg_latency_ms", "successful_queries")),
+    **{name: Metric(_at("metrics", name)) for name in _COUNTS},
+    **_latencies(("latency_ms",)),
+}
+"""What gates may ask of a queries run."""
