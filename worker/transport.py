@@ -55,6 +55,16 @@ class GuardedChannel(lists.Channel):
     """
 
     QoS = GuardedQoS
+    _shared_client: Any = None
+
+    def _create_client(self, asynchronous: bool = False) -> Any:  # noqa: FBT001, FBT002 - kombu's signature
+        """Returns the channel's client; kombu makes one for each command, which takes longer than that."""
+        make: Any = super()._create_client  # type: ignore[misc] # unknown to the stubs
+        if asynchronous:
+            return make(asynchronous=True)
+        if self._shared_client is None or self._shared_client.connection_pool is not self.pool:
+            self._shared_client = make()
+        return self._shared_client
 
     def close(self) -> None:
         """Closes the channel; kombu waits up to a second for the answer to its BRPOP, which is ended here."""
