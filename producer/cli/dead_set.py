@@ -1,28 +1,22 @@
 """Reads the ledger's dead set and discards entries of it."""
 
-from __future__ import annotations
-
 import json
 import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from producer.cli.item_names import name_of, resolve
+from producer.cli.item_names import ItemName, name_of, resolve
 from producer.item_ids import item_id
 from shared.codecs.item_rows import unpack_item
 from shared.codecs.packing import DICTIONARY, Packing
 from shared.errors import UnknownItemError
 from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, batches_key, run_dead_key
 from shared.kinds import Storage, kind_named
+from shared.ledger import DeadItem
 from shared.ledger.wire import unpack_dead
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from producer.cli.item_names import ItemName
-    from shared.ledger import DeadItem
 
 PAGE: Final = 500
 """Entries fetched in one round trip."""

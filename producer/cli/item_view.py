@@ -1,30 +1,23 @@
 """Prints single items of a run: as two lines in a list, whole, or as they were before and are now."""
 
-from __future__ import annotations
-
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from producer import kinds
 from producer.cli.item_names import names_of
-from producer.cli.output import printable
+from producer.cli.output import Output, Style, printable
+from producer.cli.session import Session
 from producer.document import pages_of
 from producer.report.cells import plain
 from producer.report.interfaces import TurnText
 from producer.report.shown_item import ShownItem, without_quote
+from producer.report.transcript import Spoken
 from producer.tables import hanging
 from producer.text import plural
 from shared.kinds import Storage
 from shared.names import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-    from typing import Any
-
-    from producer.cli.output import Output, Style
-    from producer.cli.session import Session
-    from producer.report.transcript import Spoken
-    from shared.runs import RunInfo
+from shared.runs import RunInfo
 
 STYLES: Final[dict[Outcome, Style]] = {
     Outcome.PASSED: "green",

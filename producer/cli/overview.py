@@ -1,26 +1,21 @@
 """Prints an overview of a run: what it is, what did not pass, and where to look next."""
 
-from __future__ import annotations
-
 import json
 import shlex
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from producer import kinds
 from producer.cli.ending import closing
 from producer.cli.item_view import print_records
+from producer.cli.session import Session
 from producer.document import run_document
 from producer.report.cells import plain
 from producer.report.interfaces import TurnText
 from producer.report.shown_item import ShownItem
 from producer.text import plural
 from shared.names import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from producer.cli.session import Session
-    from shared.runs import RunInfo
+from shared.runs import RunInfo
 
 MOST: Final = 10
 """Items that are shown."""

@@ -1,10 +1,9 @@
 """What people and programs are shown of a thread: its memento, what its guardrail does, its last turns."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.json import Decoder, encode
 
@@ -13,17 +12,13 @@ from producer.report.turns.turn_records import TurnRecord, record_of
 from shared.clock import now_ms, parse_iso_ms
 from shared.codecs.turn_batches import DUPLICATE
 from shared.kinds import TURNS
+from shared.runs import RunStore
 from shared.runs.pages import POISONED
+from shared.runs.threads import ThreadStore
 from worker.breakpoint.engine import BreakpointDecision
 from worker.breakpoint.memento import Memento
 from worker.breakpoint.orchestrator import is_summary_frozen
 from worker.breakpoint.thread_decider import public_state
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from shared.runs import RunStore
-    from shared.runs.threads import ThreadStore
 
 LOOKED_RUNS: Final = 200
 """Runs, newest first, among which those of a namespace are searched."""
@@ -99,7 +94,7 @@ class LastTurn(NamedTuple):
         """Names the turn, with its run where runs share the namespace."""
         return f"{self.turn.item_id} of {self.run}" if self.is_shared else self.turn.item_id
 
-    def shown(self) -> ShownTurn:
+    def shown(self) -> "ShownTurn":
         """Returns what people read of it."""
         record = record_of(self.run, self.turn.row, MESSAGE_CHARS)
         is_error = self.turn.error is not None

@@ -9,8 +9,9 @@ Longer than 500 lines, because it is one interface, and most of them describe it
 from collections.abc import Callable, Collection, Mapping, Sequence
 from re import compile as compile_pattern
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import redis
 from redis import exceptions
 
 from shared import keys
@@ -42,9 +43,6 @@ from shared.ledger.types import (
 )
 from shared.names import RunState
 
-if TYPE_CHECKING:
-    import redis
-
 NAME: Final = compile_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 """What a run or a namespace may be called: such names are parts of keys and of space-separated references."""
 PATIENCE_S: Final = 60.0
@@ -66,7 +64,7 @@ class Ledger:
 
     def __init__(
         self,
-        client: "redis.Redis",
+        client: redis.Redis,
         *,
         patience_s: float = PATIENCE_S,
         namespace_ttl_s: int = NAMESPACE_TTL_S,

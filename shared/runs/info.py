@@ -4,10 +4,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
+
+import redis
 
 from shared import keys
-from shared.codecs.item_rows import ItemReader
+from shared.codecs.item_rows import ItemReader, ItemRow
 from shared.codecs.packing import DICTIONARY, Packing
 from shared.errors import UnknownRunError
 from shared.kinds import Kind, kind_named
@@ -19,11 +21,6 @@ from shared.runs import upstreams, waiting
 from shared.runs.pages import ChunkFields, Fetch, Page, PageReader, TurnRow, chunk_fields
 from shared.runs.patience import patiently
 from shared.upstream.costs import NANOS
-
-if TYPE_CHECKING:
-    import redis
-
-    from shared.codecs.item_rows import ItemRow
 
 PATIENCE_S: Final = 60.0
 """How long reads are retried while Redis is unavailable."""
@@ -128,7 +125,7 @@ class RunStore:
         patience_s: how long a read is retried while Redis is unavailable.
     """
 
-    def __init__(self, client: "redis.Redis", *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, client: redis.Redis, *, patience_s: float = PATIENCE_S) -> None:
         self._client: Any = client  # redis-py's own annotations mix sync and async answers
         self._patience_s = patience_s
 
@@ -193,7 +190,7 @@ class RunStore:
 
     def item_pages(
         self, run: str, *, first: int = 0, with_payload: bool = False
-    ) -> Iterator["Sequence[ItemRow]"]:
+    ) -> Iterator[Sequence[ItemRow]]:
         """Yields the rows of a cases or queries run in input order, some hundreds at a time.
 
         While a run goes on, items without a result are left out; in a final run their rows have no code.
@@ -305,7 +302,7 @@ class RunStore:
         found = self._read(lambda: self._client.zrevrange(keys.RUNS_KEY, first, last))
         return [name.decode() for name in found]
 
-    def _infos(self, runs: Sequence[str]) -> "Sequence[RunInfo | None]":
+    def _infos(self, runs: Sequence[str]) -> Sequence[RunInfo | None]:
         """Reads several runs in one round trip."""
 
         def read() -> Any:

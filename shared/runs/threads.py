@@ -1,17 +1,15 @@
 """Reads the threads of namespaces from Redis in pages, so that no command takes long."""
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import redis
 from msgspec import Struct
 from msgspec.json import Decoder
 
 from shared import keys
 from shared.runs.info import PATIENCE_S
 from shared.runs.patience import patiently
-
-if TYPE_CHECKING:
-    import redis
 
 PAGE: Final = 500
 """Keys, or fields of a hash, that Redis scans in one command."""
@@ -41,7 +39,7 @@ class ThreadStore:
         patience_s: how long a read is retried while Redis is unavailable.
     """
 
-    def __init__(self, client: "redis.Redis", *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, client: redis.Redis, *, patience_s: float = PATIENCE_S) -> None:
         self._client: Any = client  # redis-py's own annotations mix sync and async answers
         self._patience_s = patience_s
 

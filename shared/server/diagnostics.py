@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryFile
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
+
+import redis
 
 from shared.errors import FULL_HINT, REFUSING_HINTS, NoServerError, ProctorError
 from shared.ledger.calls import refused_write
@@ -25,9 +27,6 @@ from shared.server.embedded.server_places import (
 )
 from shared.server.embedded.server_program import find_program
 from shared.server.requirements import OLDEST_SERVER, server_version, why_unsuitable
-
-if TYPE_CHECKING:
-    import redis
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -71,7 +70,7 @@ def check_machine(data_dir: Path, *, embedded: bool) -> list[Check]:
 
 
 def check_server_of(
-    client: "redis.Redis", *, workers: Mapping[str, int] | None = None, behind_sentinels: bool = False
+    client: redis.Redis, *, workers: Mapping[str, int] | None = None, behind_sentinels: bool = False
 ) -> list[Check]:
     """Checks a server that answers.
 

@@ -1,9 +1,10 @@
 """Reads all queues and workers in one round trip; changes nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import redis
 
 from shared.keys import (
     CLOCK_KEY,
@@ -16,15 +17,7 @@ from shared.keys import (
 )
 from shared.kinds import Kind, all_kinds
 from shared.names import FINAL_STATES
-from shared.runs import waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    import redis
-
-    from shared.runs import RunInfo
-
+from shared.runs import RunInfo, waiting
 
 OPEN_AMONG: Final = 100
 """How many of the newest runs are looked at for open items."""

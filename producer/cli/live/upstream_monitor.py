@@ -3,21 +3,16 @@
 Nothing is read for a run that makes no calls.
 """
 
-from __future__ import annotations
-
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from producer.cli.dead_set import read_dead
 from producer.cli.live.progress import Calls, Failed, Meter
-from shared.runs.upstreams import upstreams_of
+from producer.cli.session import Session
+from shared.runs import RunInfo
+from shared.runs.upstreams import ScopeUsage, UpstreamStatus, upstreams_of
 from shared.runs.waiting import format_wait
-
-if TYPE_CHECKING:
-    from producer.cli.session import Session
-    from shared.runs import RunInfo
-    from shared.runs.upstreams import ScopeUsage, UpstreamStatus
 
 EVERY_S: Final = 1.0
 """Polling interval: limits and costs change slowly, and each poll takes two or three round trips."""
