@@ -63,7 +63,8 @@ def load(
         warn(f"{error.message}; it is not used")
         return {}
     if read.broken:
-        lines = f"line{'s' * (len(read.broken) > 1)} {', '.join(map(str, read.broken))}"
+        word = "line" if len(read.broken) == 1 else "lines"
+        lines = f"{word} {', '.join(map(str, read.broken))}"
         warn(f"{DEFAULT}: {lines}: not NAME=VALUE, skipped")
     return _set(keys_of(read.found, str(DEFAULT), environment, warn=warn), environment, origin=str(DEFAULT))
 

@@ -67,7 +67,7 @@ class Repeats:
 
     def _counted(self) -> Counter[tuple[int, int]]:
         """Returns cases by tries and how many of these passed, the one at hand included."""
-        return self._ended + Counter([(self._tries, self._passed)] * bool(self._tries))
+        return self._ended + Counter([(self._tries, self._passed)]) if self._tries else self._ended
 
 
 def _mean(values: list[float]) -> float:

@@ -147,8 +147,9 @@ def _became(record: TurnRecord) -> list[str]:
     """Names what became of the summary; empty where nothing did."""
     if record.is_updated:
         return ["summary changed"]
-    kept = ["summary kept"] * (record.is_frozen or record.is_discarded)
-    return kept + ["proposal discarded"] * record.is_discarded
+    if record.is_discarded:
+        return ["summary kept", "proposal discarded"]
+    return ["summary kept"] if record.is_frozen else []
 
 
 def view_of(namespace: str, name: str, state: bytes) -> ThreadView:

@@ -279,7 +279,8 @@ class _Evaluation:
     def _from_earlier(self, kept: Mapping[str, object]) -> str:
         """Describes which results are those of an earlier run."""
         names = ", ".join(console.spans([name in kept for name in self._ids], self._ids))
-        return f"{len(kept)} earlier result{'s' * (len(kept) > 1)} ({names}) of {self._earlier.run}"
+        results = "result" if len(kept) == 1 else "results"
+        return f"{len(kept)} earlier {results} ({names}) of {self._earlier.run}"
 
     def _print_resume_hint(self, what: str, info: RunInfo) -> None:
         """Names the query to start from next time: the first one that has no result."""

@@ -180,7 +180,7 @@ def _folded(title: str, text: str, *, is_open: bool = False, is_html: bool = Fal
     shown = text if len(text) <= BODY_CHARS else text[:BODY_CHARS] + "..."
     printed = "".join(sign for sign in shown if sign == "\n" or sign.isprintable())
     return [
-        f"<details{' open' * is_open}><summary>{title if is_html else html(title)}</summary>",
+        f"<details{' open' if is_open else ''}><summary>{title if is_html else html(title)}</summary>",
         "",
         f"<pre>{_quiet(printed)}</pre>",
         "",

@@ -83,7 +83,7 @@ class Verdict:
     @property
     def clauses(self) -> Sequence[str]:
         """What stands below the heading, as sentences."""
-        return [f"Pass rate {self.rate}."] * bool(self.rate) + [*self.why]
+        return [f"Pass rate {self.rate}.", *self.why] if self.rate else self.why
 
     def _joined(self, outcome: str) -> str:
         text = ", ".join([outcome, *self.shortfalls])
@@ -97,7 +97,7 @@ def verdict_with(document: Mapping[str, Any], outcome: Outcome) -> Verdict:
         document: as `producer.document` makes it; its state may also be `interrupted`.
         outcome: in the words of its kind.
     """
-    failed = [f"{outcome.failed:,} failed"] * bool(outcome.failed)
+    failed = [f"{outcome.failed:,} failed"] if outcome.failed else []
     state = document["state"]
     text = outcome.text if state == RunState.FINISHED else f"{state}: {outcome.text}"
     return Verdict(
@@ -118,10 +118,12 @@ def shortfalls(document: Mapping[str, Any]) -> list[str]:
     """
     counts = document["counts"]
     missed = sum(not gate["met"] for gate in document.get("gates", ()))
-    named = [plural(counts["error"], "error")] * bool(counts["error"])
+    named = [plural(counts["error"], "error")] if counts["error"] else []
     if counts["skipped"] and document["state"] in FINAL_STATES:  # else they may still be worked on
         named.append(f"{counts['skipped']:,} skipped")
-    return named + [f"{plural(missed, 'gate')} failed"] * bool(missed)
+    if missed:
+        named.append(f"{plural(missed, 'gate')} failed")
+    return named
 
 
 def gate_sentences(document: Mapping[str, Any]) -> list[str]:

@@ -189,7 +189,8 @@ def _not_begun(context: WaitContext, parked: str) -> str:
     if context.due_ms:
         return f"its next chunk is parked until {iso_utc(context.due_ms)}{parked and ': '}{parked}"
     if context.waiting and context.others:
-        return f"it waits for its turn behind {context.others} other run{'s' * (context.others > 1)}"
+        runs = "run" if context.others == 1 else "runs"
+        return f"it waits for its turn behind {context.others} other {runs}"
     return ""
 
 

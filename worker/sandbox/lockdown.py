@@ -181,7 +181,7 @@ def _landlock(libc: ctypes.CDLL) -> None:
     if version < 1:
         return
     rights = (1 << LANDLOCK_FILE_RIGHTS.get(version, 16)) - 1
-    fields = [rights] + [3] * (version >= LANDLOCK_NETWORK) + [3] * (version >= LANDLOCK_SCOPES)
+    fields = [rights, *(3 for first in (LANDLOCK_NETWORK, LANDLOCK_SCOPES) if version >= first)]
     rules = struct.pack(f"{len(fields)}Q", *fields)
     ruleset = checked("landlock", libc.syscall(LANDLOCK_CREATE, rules, len(rules), 0))
     checked("landlock", libc.syscall(LANDLOCK_RESTRICT, ruleset, 0))

@@ -195,9 +195,11 @@ def _print_turns(session: Session, turns: "Sequence[LastTurn]") -> None:
         shown = last.shown()
         text = output.folded(plain(shown.text, TEXT_CHARS) or shown.name, indent=indent)
         lines.append(f"{last.etag:>{digits}}  {shown.role:<{ROLE_CELLS}}  {text}")
-        head = shown.decision + "  ❄ frozen" * shown.is_frozen
-        painted = output.paint(printable(shown.decision), *_STYLES.get(shown.decision, ("yellow",)))
-        painted += ("  " + output.paint("❄ frozen", "cyan")) * shown.is_frozen
+        head = shown.decision
+        painted = output.paint(printable(head), *_STYLES.get(head, ("yellow",)))
+        if shown.is_frozen:
+            head += "  ❄ frozen"
+            painted += f"  {output.paint('❄ frozen', 'cyan')}"
         inner = indent + len(head) + 2
         why = output.folded(plain(shown.reason, TEXT_CHARS), indent=inner)
         lines.append(f"{' ' * indent}{painted}  {output.paint(why, 'dim')}")

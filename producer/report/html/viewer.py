@@ -464,7 +464,8 @@ def _shown(outcomes: str) -> list[str]:
     (['failed', 'errors', 'differ'], [], ['failed'])
     """
     kinds = set(outcomes) - {"-", "n"}
-    return ["failed"] * ("f" in kinds) + ["errors"] * ("e" in kinds) + ["differ"] * (len(kinds) > 1)
+    said = [word for letter, word in (("f", "failed"), ("e", "errors")) if letter in kinds]
+    return [*said, "differ"] if len(kinds) > 1 else said
 
 
 def _packed(rows: Iterable[tuple[int, bytes]]) -> bytes:

@@ -23,7 +23,7 @@ def shown_items(info: RunInfo) -> Callable[[ItemRow], ShownItem]:
             group=item_id(info.kind, row.index),
             outcome=row.outcome,
             word=row.outcome.value,
-            answered=[Spoken("result", text)] * bool(text),
+            answered=[Spoken("result", text)] if text else (),
             reason=f"{item.code}: {item.message}" if item.code else "",
             figures=[f"{row.latency_ms:,} ms"] if row.latency_ms is not None else (),
         )

@@ -85,7 +85,9 @@ class ItemsHtmlReport:
         info = self._info
         verdict = verdict_with(document, outcome(document))
         retried = document["summary"].get("retried", 0)
-        meta = [headline(document), *[f"{retried:,} tried again"] * bool(retried)]
+        meta = [headline(document)]
+        if retried:
+            meta.append(f"{retried:,} tried again")
         name = plain(info.title) or info.run
         page = Page(
             str(info.kind),
@@ -122,7 +124,7 @@ class ItemsHtmlReport:
         columns = [(name, plain(str(value), GIST_CHARS)) for name, value in values if value != ""]
         text = "" if result is None else json.dumps(result, ensure_ascii=False)
         rest = ", ".join(f"{name} {value}" for name, value in columns[1:])
-        figures = [f"tried {row.attempts:,} times"] * (row.attempts > 1)
+        figures = [f"tried {row.attempts:,} times"] if row.attempts > 1 else []
         if CACHED in row.code:
             figures.append("from the cache")
         figures += [] if row.latency_ms is None else [f"{row.latency_ms:,} ms"]
