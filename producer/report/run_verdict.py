@@ -83,7 +83,7 @@ class Verdict:
     @property
     def clauses(self) -> Sequence[str]:
         """What stands below the heading, as sentences."""
-        return [f"Pass rate {self.rate}.", *self.why] if self.rate else self.why
+        return [f"Pass rate {self.rate}.", *self.why] if self.rate else [*self.why]
 
     def _joined(self, outcome: str) -> str:
         text = ", ".join([outcome, *self.shortfalls])
