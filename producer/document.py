@@ -1,20 +1,20 @@
-"""The JSON document of a run with its exit code, as printed by `--json`."""
+"""The document of a run with its exit code, as printed by `--json`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from producer import kinds
 from producer.aggregate.gates import Gate, judge_gates
-from producer.aggregate.statistics import rates
+from producer.documents import SCHEMA_VERSION, AnyRun, Counts, RunDocument, WrittenFile
 from producer.report.interfaces import ReadsFiles, Report, Screen, Totals, TurnText
 from producer.report.run_verdict import Verdict, verdict_with
-from producer.run_settings import summary_before_results
 from shared.kinds import Kind, kind_named
 from shared.names import RunState
 from shared.runs import RunInfo, RunStore
-
-SCHEMA_VERSION: Final = 2
 
 EXIT_DONE: Final = 0
 EXIT_NOT_GOOD: Final = 1
@@ -27,18 +27,18 @@ def run_document(
     run: str,
     *,
     reports: Sequence[Report] = (),
-    files: Sequence[Mapping[str, str]] = (),
+    files: Sequence[WrittenFile] = (),
     gates: Sequence[Gate] = (),
     with_text: bool = False,
     text: TurnText | None = None,
-) -> dict[str, Any]:
+) -> AnyRun:
     """Reads all rows of a run once, writes reports, and returns its document.
 
     Args:
         store: reads the run.
         run: its id.
         reports: are written in the same pass.
-        files: `format` and `path` of each file that is being written.
+        files: what is being written.
         gates: conditions that fail the run.
         with_text: whether reports contain the texts of turns.
         text: what rows of turns contain of their input; None: what `files` need.
@@ -93,7 +93,7 @@ def pages_of(store: RunStore, info: RunInfo, text: TurnText = TurnText.NOT_READ)
     return kinds.of(info.kind).pages(store, info.run, text)
 
 
-def verdict_of(document: Mapping[str, Any]) -> Verdict:
+def verdict_of(document: AnyRun) -> Verdict:
     """Returns the verdict on a run.
 
     Args:
@@ -102,103 +102,65 @@ def verdict_of(document: Mapping[str, Any]) -> Verdict:
     return verdict_with(document, screen_of(document).outcome(document))
 
 
-def screen_of(document: Mapping[str, Any]) -> Screen:
+def screen_of(document: AnyRun) -> Screen:
     """Returns what a terminal shows of a run."""
-    return kinds.of(kind_named(document["kind"])).screen()
+    return kinds.of(kind_named(document.kind)).screen()
 
 
 def document_of(
-    info: RunInfo,
-    totals: Totals,
-    *,
-    files: Sequence[Mapping[str, str]] = (),
-    gates: Sequence[Gate] = (),
-) -> dict[str, Any]:
+    info: RunInfo, totals: Totals, *, files: Sequence[WrittenFile] = (), gates: Sequence[Gate] = ()
+) -> AnyRun:
     """Builds the document of a run; it contains `gates` only if there are any."""
     counts = totals.counts(info.total)
-    summary = {**summary_before_results(info), **totals.summary(), **_circumstances(info)}
-    document = {
-        "schema_version": SCHEMA_VERSION,
-        "run_id": info.run,
-        **({"name": info.name} if info.name else {}),
-        **({"description": info.description} if info.description else {}),
-        "kind": info.kind.name,
-        "state": info.state.value,
-        "counts": counts,
-        "summary": {
-            **summary,
-            "rates": {**_outcome_rates(counts, totals.design_effects()), **summary.get("rates", {})},
-        },
-        "files": [dict(file) for file in files],
-        "exit": exit_code(info.state, counts, misses=totals.misses(), is_cut=is_cut_by_failure(info, counts)),
-    }
-    if gates:
-        document["gates"] = judged = judge_gates(gates, document)
-        is_good = all(gate["met"] for gate in judged)
-        if info.state == RunState.FINISHED:  # gates alone decide; without answers they decide about nothing
-            document["exit"] = EXIT_DONE if is_good and _has_answers(counts) else EXIT_NOT_GOOD
-        elif document["exit"] == EXIT_DONE and not is_good:
-            document["exit"] = EXIT_NOT_GOOD
-    return document
-
-
-def _has_answers(counts: Mapping[str, int]) -> bool:
-    """Whether any item of a finished run has an answer; a run without items lacks none."""
-    return counts["total"] == counts["skipped"] or any(
-        counts[name] for name in ("passed", "failed", "decided")
+    document: AnyRun = RunDocument(
+        schema_version=SCHEMA_VERSION,
+        run_id=info.run,
+        name=info.name or UNSET,
+        description=info.description or UNSET,
+        kind=info.kind.name,
+        state=info.state.value,
+        counts=counts,
+        summary=totals.summary(info),
+        files=tuple(files),
+        exit=exit_code(info.state, counts, misses=totals.misses(), is_cut=is_cut_by_failure(info, counts)),
     )
+    if not gates:
+        return document
+    document = replace(document, gates=tuple(judge_gates(gates, document)))
+    is_good = not document.missed_gates
+    if info.state == RunState.FINISHED:  # gates alone decide; without answers they decide about nothing
+        return replace(document, exit=EXIT_DONE if is_good and _has_answers(counts) else EXIT_NOT_GOOD)
+    return document if is_good or document.exit != EXIT_DONE else replace(document, exit=EXIT_NOT_GOOD)
 
 
-def is_cut_by_failure(info: RunInfo, counts: Mapping[str, int]) -> bool:
+def _has_answers(counts: Counts) -> bool:
+    """Whether any item of a finished run has an answer; a run without items lacks none."""
+    return counts.total == counts.skipped or bool(counts.answered or counts.decided)
+
+
+def is_cut_by_failure(info: RunInfo, counts: Counts) -> bool:
     """Returns whether the run was ended by its first failure, as requested."""
-    has_failed = info.state == RunState.INCOMPLETE and bool(counts["failed"] or counts["error"])
+    has_failed = info.state == RunState.INCOMPLETE and bool(counts.failed or counts.error)
     return has_failed and kinds.of(info.kind).fails_fast(info)
 
 
-def exit_code(
-    state: RunState, counts: Mapping[str, int], *, misses: bool = False, is_cut: bool = False
-) -> int:
+def exit_code(state: RunState, counts: Counts, *, misses: bool = False, is_cut: bool = False) -> int:
     """Returns the exit code of a command that waited for the run; 0 while it is in progress.
 
-    >>> exit_code(RunState.FINISHED, {"error": 0}), exit_code(RunState.FINISHED, {"error": 2})
-    (0, 1)
-    >>> exit_code(RunState.CANCELLED, {"error": 2}), exit_code(RunState.ABORTED, {"error": 2})
+    >>> good, bad = Counts(total=2, passed=2), Counts(total=2, error=2)
+    >>> [exit_code(RunState.FINISHED, counts) for counts in (good, bad)]
+    [0, 1]
+    >>> exit_code(RunState.CANCELLED, bad), exit_code(RunState.ABORTED, bad)
     (4, 3)
     """
     if is_cut:
         return EXIT_NOT_GOOD
     match state:
         case RunState.FINISHED:
-            return EXIT_NOT_GOOD if counts["error"] or misses else EXIT_DONE
+            return EXIT_NOT_GOOD if counts.error or misses else EXIT_DONE
         case RunState.ABORTED:
             return EXIT_INFRASTRUCTURE
         case RunState.CANCELLED | RunState.INCOMPLETE:
             return EXIT_INCOMPLETE
         case RunState.LOADING | RunState.RUNNING | RunState.PAUSED | RunState.CANCELLING:
             return EXIT_DONE
-
-
-def _outcome_rates(counts: Mapping[str, int], effects: Mapping[str, float]) -> dict[str, Any]:
-    """Shares of outcomes in all items, and in those with an answer; a turn that was decided has passed."""
-    passed, total = counts["passed"] + counts["decided"], counts["total"]
-    answered = passed + counts["failed"]
-    return rates(
-        {
-            "pass_rate": (passed, total),
-            "pass_rate_of_judged": (passed, answered + counts["error"]),
-            "pass_rate_of_answered": (passed, answered),
-            "error_rate": (counts["error"], total),
-        },
-        effects,
-    )
-
-
-def _circumstances(info: RunInfo) -> dict[str, Any]:
-    """Returns the summary's fields other than counts: times, source and settings."""
-    duration_ms = info.duration_ms
-    return {
-        "source": info.source,
-        "duration_s": None if duration_ms is None else round(duration_ms / 1000, 3),
-        **kinds.of(info.kind).settings(info),
-        f"{info.kind}_per_s": round(1000 * info.total / duration_ms, 1) if duration_ms else None,
-    }

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Generic, Literal, Protocol, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from shared.names import RunState
+from shared.names import Outcome, RunState
 
 SCHEMA_VERSION: Final = 2
 """Version of all documents; it rises when a key is removed or changes its meaning."""
@@ -30,7 +30,7 @@ Version = Annotated[
 Name = Annotated[str | UnsetType, Meta(description="As `--name` gave it; absent without one.")]
 
 
-class Part(Struct, frozen=True, forbid_unknown_fields=True):
+class Part(Struct, forbid_unknown_fields=True):
     """A closed object: a key that is not declared does not fit."""
 
 
@@ -98,6 +98,10 @@ class Rate(Part):
         """
         return Rate(round(self.value, 4), round(self.low, 4), round(self.high, 4), self.n)
 
+    def as_document(self) -> dict[str, Any]:
+        """Returns it rounded, for documents that are not typed yet."""
+        return msgspec.structs.asdict(self.rounded())
+
 
 class OutcomeRates(Part):
     """Shares of all items."""
@@ -124,6 +128,23 @@ class ItemError(Part):
     ] = UNSET
 
 
+_OUTCOMES: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.DECIDED)
+
+
+class Line(Part, kw_only=True):
+    """What a line of results holds, whatever its kind."""
+
+    run_id: str
+    index: Count
+    attempts: Count
+    cached: bool
+    started_at: Time | None
+    finished_at: Time | None
+    latency_ms: Count | None
+    cost_usd: float | None
+    error: ItemError | None
+
+
 class Counts(Part):
     """Items by outcome."""
 
@@ -133,6 +154,15 @@ class Counts(Part):
     error: Count = 0
     skipped: Count = 0
     decided: Count = 0
+
+    @classmethod
+    def of(cls, outcomes: Mapping[Outcome, int], total: int) -> "Counts":
+        """Takes items by outcome.
+
+        >>> Counts.of({Outcome.PASSED: 2}, 3).passed
+        2
+        """
+        return cls(total, *(outcomes.get(word, 0) for word in _OUTCOMES))
 
     @property
     def good(self) -> int:
@@ -227,6 +257,27 @@ class RunDocument(Part, Generic[S], kw_only=True):
     def missed_gates(self) -> Sequence[JudgedGate]:
         """Gates that do not hold."""
         return [gate for gate in self.gates or () if not gate.met]
+
+
+class Notification(Part, Generic[S], kw_only=True):
+    """What is posted about a run; without the summary if the body would exceed 64,000 bytes."""
+
+    text: Annotated[
+        str,
+        Meta(
+            description="The verdict and the first figures, in up to three lines,"
+            " with `&`, `<` and `>` escaped for Slack."
+        ),
+    ]
+    event: Literal["run.finished"] = "run.finished"
+    schema_version: Version
+    run_id: str
+    kind: str
+    state: StateName
+    counts: Counts
+    gates: tuple[JudgedGate, ...] | UnsetType = UNSET
+    exit: Exit
+    summary: S | UnsetType = UNSET
 
 
 AnyRun = RunDocument[Any]

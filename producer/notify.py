@@ -14,10 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from msgspec import UNSET, to_builtins
+from msgspec.structs import replace
+
 from producer.document import screen_of, verdict_of
+from producer.documents import AnyRun, Notification
 from producer.report.interfaces import unpainted
 from shared.errors import ConfigError, UsageError
 from shared.settings import Settings
@@ -27,7 +31,6 @@ from shared.upstream.key_variables import ENV_PREFIX
 if TYPE_CHECKING:
     import aiohttp
 
-EVENT: Final = "run.finished"
 SIGNATURE: Final = "X-Proctor-Signature"
 TIMESTAMP: Final = "X-Proctor-Timestamp"
 TRIES: Final = 4
@@ -41,7 +44,6 @@ TEXT_LINES: Final = 3
 """Lines of the summary that the text has."""
 BODY_BYTES: Final = 64_000
 """Largest body; a longer summary is left out."""
-_KEYS: Final = ("schema_version", "run_id", "kind", "state", "counts", "gates", "exit")
 _AGAIN: Final = frozenset({408, 425, 429})
 """Statuses below 500 that may change."""
 
@@ -94,7 +96,7 @@ def read_webhook(text: str, settings: Settings, environment: Mapping[str, str]) 
     return Webhook(url, settings.notify_secret or "")
 
 
-def message(document: Mapping[str, Any]) -> bytes:
+def message(document: AnyRun) -> bytes:
     """Writes what is posted of a run's document."""
     screen = screen_of(document)
     name, *figures = screen.summary(document, unpainted).split("\n")
@@ -103,9 +105,21 @@ def message(document: Mapping[str, Any]) -> bytes:
     text = "\n".join(lines[:TEXT_LINES])
     for mark, escape in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # what Slack reads as markup
         text = text.replace(mark, escape)
-    fields = {"text": text, "event": EVENT, **{key: document[key] for key in _KEYS if key in document}}
-    whole = json.dumps({**fields, "summary": document["summary"]}).encode()
-    return whole if len(whole) <= BODY_BYTES else json.dumps(fields).encode()
+    posted = Notification(
+        text=text,
+        schema_version=document.schema_version,
+        run_id=document.run_id,
+        kind=document.kind,
+        state=document.state,
+        counts=document.counts,
+        gates=document.gates,
+        exit=document.exit,
+        summary=document.summary,
+    )
+    whole = json.dumps(to_builtins(posted)).encode()
+    if len(whole) <= BODY_BYTES:
+        return whole
+    return json.dumps(to_builtins(replace(posted, summary=UNSET))).encode()
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
@@ -117,7 +131,7 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
     return "v1=" + hmac.new(secret.encode(), f"{timestamp}.".encode() + body, "sha256").hexdigest()
 
 
-def notify(webhook: Webhook, document: Mapping[str, Any], settings: Settings) -> str:
+def notify(webhook: Webhook, document: AnyRun, settings: Settings) -> str:
     """Posts the summary of a run; returns why that failed, empty if it did not."""
     return asyncio.run(_post(webhook, message(document), settings))
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
+from producer.documents import Rate
+
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 _DAY_S: Final = 86_400
@@ -175,13 +177,14 @@ _WRITERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
 }
 
 
-def bounds(rate: Mapping[str, Any], decimals: int = 1) -> tuple[str, str]:
+def bounds(rate: Rate | Mapping[str, Any], decimals: int = 1) -> tuple[str, str]:
     """Writes the bounds of a rate in percent; one that would round to an end has one decimal more.
 
-    >>> bounds({"low": 0.3006, "high": 0.9544}), bounds({"low": 0.9981, "high": 1.0}, 0)
+    >>> bounds(Rate(0.7, 0.3006, 0.9544, 9)), bounds(Rate(1.0, 0.9981, 1.0, 9), 0)
     (('30.1', '95.4'), ('99.8', '100'))
     """
-    return _bound(rate["low"], decimals), _bound(rate["high"], decimals)
+    low, high = (rate.low, rate.high) if isinstance(rate, Rate) else (rate["low"], rate["high"])
+    return _bound(low, decimals), _bound(high, decimals)
 
 
 def _bound(share: float, decimals: int) -> str:

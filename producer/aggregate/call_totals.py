@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.json import Decoder
 
 from producer.aggregate.queries import percentiles
+from producer.turns.documents import Calls
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DUPLICATE
 from shared.runs import TurnRow
 
@@ -15,19 +16,6 @@ COST_DIGITS: Final = 9
 """Of a sum in dollars: what is beyond them is noise of adding."""
 GIVEN_UP: Final = ("upstream_", "output_too_large", "price_unknown")
 """What the error codes of turns begin with whose model call brought no answer."""
-NO_CALLS: Final[Mapping[str, Any]] = {
-    "made": 0,
-    "from_cache": 0,
-    "avoided": 0,
-    "given_up": 0,
-    "unread": 0,
-    "invalid_shapes": 0,
-    "cost_usd": None,
-    "cost_unknown": 0,
-    "prompt_tokens": 0,
-    "completion_tokens": 0,
-}
-"""Of a run with a model that has no result yet."""
 
 
 class Call(Struct):
@@ -76,22 +64,35 @@ class CallTotals:
             elif ASKED in row.code:
                 self._paid(call_of(row))
 
-    def summary(self, errors: Mapping[str, int]) -> dict[str, Any]:
-        """Returns what is reported of the calls; nothing of a run that made and avoided none.
+    def summary(self, errors: Mapping[str, int]) -> Calls | None:
+        """Returns what is reported of the calls; None of a run that made and avoided none.
 
         Args:
             errors: turns in error by code.
 
-        >>> CallTotals().summary({"upstream_timeout": 2, "etag_conflict": 1})["given_up"]
+        >>> CallTotals().summary({"upstream_timeout": 2, "etag_conflict": 1}).given_up
         2
-        >>> CallTotals().summary({})
-        {}
+        >>> CallTotals().summary({}) is None
+        True
         """
+        counts = self._counts
         given_up = sum(count for code, count in errors.items() if code.startswith(GIVEN_UP))
-        counts = {**self._counts, **({"given_up": given_up} if given_up else {})}
-        cost = None if self._cost_usd is None else round(self._cost_usd, COST_DIGITS)
-        times = {"latency_ms": percentiles(self._times_ms), "latency_n": self._times_ms.total()}
-        return {**NO_CALLS, **counts, "cost_usd": cost, **times} if counts else {}
+        if not counts and not given_up:
+            return None
+        return Calls(
+            made=counts["made"],
+            from_cache=counts["from_cache"],
+            avoided=counts["avoided"],
+            given_up=given_up,
+            unread=counts["unread"],
+            invalid_shapes=counts["invalid_shapes"],
+            cost_usd=None if self._cost_usd is None else round(self._cost_usd, COST_DIGITS),
+            cost_unknown=counts["cost_unknown"],
+            prompt_tokens=counts["prompt_tokens"],
+            completion_tokens=counts["completion_tokens"],
+            latency_ms=percentiles(self._times_ms),
+            latency_n=self._times_ms.total(),
+        )
 
     def _paid(self, call: Call) -> None:
         """Counts a call that was made."""

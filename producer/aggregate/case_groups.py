@@ -89,7 +89,7 @@ class _Group:
         """Returns its figures; rates are fractions."""
         passed, failed = self.outcomes[Outcome.PASSED], self.outcomes[Outcome.FAILED]
         judged = passed + failed + self.outcomes[Outcome.ERROR]
-        effect = outcome_effects(self.by_case)["pass_rate_of_judged"]
+        effect = outcome_effects(self.by_case).pass_rate_of_judged
         return {
             "total": self.outcomes.total(),
             "passed": passed,

@@ -5,21 +5,58 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import UNSET, UnsetType
+
 from producer.aggregate.case_groups import CaseGroups, ScoreMean, add_score
 from producer.aggregate.judging import Judging
 from producer.aggregate.queries import percentiles
-from producer.aggregate.related import ByCase, counts_of, outcome_effects
+from producer.aggregate.related import ByCase, counts_of, outcome_effects, outcome_rates
 from producer.aggregate.repeats import Repeats
-from producer.aggregate.statistics import rates
+from producer.aggregate.statistics import wilson
+from producer.documents import Count, Counts, Fraction, OutcomeRates, Part
 from producer.report.cases.opened_rows import CHECK_UNAVAILABLE, OpenedCase, opened
 from shared.codecs.item_rows import CACHED, ItemRow
+from shared.contracts.case_run import GIT_KEY, CaseRun
 from shared.contracts.case_vocabulary import CaseStatus
 from shared.names import Outcome
+from shared.runs import RunInfo
 from shared.upstream.failure_reasons import FailureReason
 
 NOT_REACHED: Final = frozenset({FailureReason.ABSENT.model_code, FailureReason.UNREACHABLE.model_code})
 """Codes of errors of models whose address is to be looked at."""
-OUTCOMES: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.DECIDED)
+
+
+class CasesSummary(Part, kw_only=True):
+    """The figures of a cases run."""
+
+    models: list[dict[str, Any]]
+    pass_rate: Fraction | None
+    statuses: dict[str, Count]
+    cost_usd: float | None
+    known_cost_usd: float
+    judge: dict[str, Any]
+    retried: Count
+    errors: dict[str, Count]
+    prompts: list[dict[str, Any]] | UnsetType = UNSET
+    prompts_by_model: list[dict[str, Any]] | UnsetType = UNSET
+    tags: list[dict[str, Any]] | UnsetType = UNSET
+    checks: list[dict[str, Any]] | UnsetType = UNSET
+    not_reached: dict[str, str] | UnsetType = UNSET
+    source: str
+    duration_s: float | None
+    name: str
+    git: dict[str, Any] | None
+    mode: str
+    cases: Count
+    repeat: Count
+    paid_usd: float | None
+    models_asked: tuple[str, ...]
+    prompts_asked: tuple[str, ...] | UnsetType = UNSET
+    judge_model: str | None
+    judge_models: tuple[str, ...]
+    concurrency: Count
+    cases_per_s: float | None
+    rates: OutcomeRates
 
 
 @dataclass(slots=True)
@@ -97,14 +134,16 @@ class ModelTotals:
             "errors": self.outcomes[Outcome.ERROR],
             "skipped": self.outcomes[Outcome.SKIPPED],
             "pass_rate": passed / judged if passed + failed else None,
-            "rates": rates(
-                {"pass_rate": (passed, judged), "pass_rate_of_answered": (passed, passed + failed)},
-                effects | {"pass_rate": effects["pass_rate_of_judged"]},
-            ),
+            "rates": {
+                "pass_rate": wilson(passed, judged, effect=effects.pass_rate_of_judged).as_document(),
+                "pass_rate_of_answered": wilson(
+                    passed, passed + failed, effect=effects.pass_rate_of_answered
+                ).as_document(),
+            },
             "repeats": self.repeats.summary(),
-            "latency_ms": percentiles(self.times_ms),
+            "latency_ms": percentiles(self.times_ms).named(),
             "latency_n": self.times_ms.total(),
-            "cached_latency_ms": percentiles(self.first_times_ms),
+            "cached_latency_ms": percentiles(self.first_times_ms).named(),
             "throughput_tokens_per_s": self.timed_tokens / seconds if seconds else None,
             "cost_usd": None if self.cost_unknown else self.cost_usd,
             "known_cost_usd": self.cost_usd,
@@ -149,31 +188,46 @@ class CaseTotals:
                 self._statuses[case.status] += 1
                 self._judging.add(case, case.result)
 
-    def counts(self, total: int) -> dict[str, int]:
+    def counts(self, total: int) -> Counts:
         """Returns rows by outcome, and the size of the run.
 
-        >>> CaseTotals().counts(3)
-        {'total': 3, 'passed': 0, 'failed': 0, 'error': 0, 'skipped': 0, 'decided': 0}
+        >>> CaseTotals().counts(3).total
+        3
         """
-        sums = sum((each.outcomes for each in self._models.values()), Counter[Outcome]())
-        return {"total": total, **{word.value: sums[word] for word in OUTCOMES}}
+        return Counts.of(sum((each.outcomes for each in self._models.values()), Counter[Outcome]()), total)
 
-    def summary(self) -> dict[str, Any]:
-        """Returns statuses, and the models as the run names them."""
+    def summary(self, info: RunInfo) -> CasesSummary:
+        """Returns statuses, and the models as the run names them, with what was run."""
+        run = CaseRun.from_snapshot(info.snapshot)
         models = [totals.summary(model) for model, totals in self._models.items()]
         costs = [model["known_cost_usd"] for model in models]
-        return {
-            "models": models,
-            "pass_rate": self._pass_rate(),
-            "statuses": {status.value: self._statuses[status.value] for status in CaseStatus},
-            "cost_usd": None if any(model["cost_unknown"] for model in models) else sum(costs),
-            "known_cost_usd": sum(costs),
-            "judge": self._judging.summary(),
-            "retried": self._retried,
-            "errors": dict(self._errors.most_common()),
+        return CasesSummary(
+            models=models,
+            pass_rate=self._pass_rate(),
+            statuses={status.value: self._statuses[status.value] for status in CaseStatus},
+            cost_usd=None if any(model["cost_unknown"] for model in models) else sum(costs),
+            known_cost_usd=sum(costs),
+            judge=self._judging.summary(),
+            retried=self._retried,
+            errors=dict(self._errors.most_common()),
             **self._groups.summary(),
-            **({"not_reached": found} if (found := self._unreached()) else {}),
-        }
+            not_reached=self._unreached() or UNSET,
+            source=info.source,
+            duration_s=info.duration_s,
+            name=run.name,
+            git=info.snapshot.get(GIT_KEY),
+            mode=run.mode,
+            cases=run.cases,
+            repeat=run.repeat,
+            paid_usd=info.paid_usd,
+            models_asked=tuple(run.models),
+            prompts_asked=tuple(run.prompts) or UNSET,
+            judge_model=run.judge_model,
+            judge_models=tuple(run.judges),
+            concurrency=run.concurrency,
+            cases_per_s=info.per_s,
+            rates=outcome_rates(self.counts(info.total), outcome_effects(self._by_case)),
+        )
 
     def _add_unreached(self, case: OpenedCase) -> None:
         """Keeps the first error of each model that was not reached, and of the checks."""
@@ -187,15 +241,10 @@ class CaseTotals:
         judges = self._judging.not_reached.items()
         return {name: f"judge {name} could not be asked: {why}" for name, why in judges} | self._not_reached
 
-    def design_effects(self) -> dict[str, float]:
-        """Returns how related the answers to a case are: by models, prompts and repeats."""
-        return outcome_effects(self._by_case)
-
     def _pass_rate(self) -> float | None:
         """Returns the passed share of all answers and errors; None without an answer."""
         counts = self.counts(0)
-        answered = counts["passed"] + counts["failed"]
-        return counts["passed"] / (answered + counts["error"]) if answered else None
+        return counts.passed / (counts.answered + counts.error) if counts.answered else None
 
     def misses(self) -> bool:
         """Returns whether a case failed."""

@@ -11,7 +11,8 @@ from producer import kinds
 from producer.aggregate.bootstrap import Interval, paired, paired_rate, weighted_mean
 from producer.aggregate.compared_items import CHECK_PREFIX, ComparedItem, Items, label, one_each
 from producer.aggregate.related import ByCase
-from producer.aggregate.statistics import McNemar, Rate, mcnemar, wilson
+from producer.aggregate.statistics import McNemar, mcnemar, wilson
+from producer.documents import Rate
 from shared.kinds import Kind
 from shared.names import Outcome
 

@@ -5,38 +5,41 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from producer.aggregate.gate_words import Unit
+from msgspec import UNSET
 
-Document = Mapping[str, Any]
-Find = Callable[[Document], Any]
+from producer.aggregate.gate_words import Unit
+from producer.documents import AnyRun, Percentiles
+
+Find = Callable[[AnyRun], Any]
 
 
 def _count_share(*words: str) -> Find:
     """Makes a finder of the share of outcomes in all items, whether they have a result or not."""
 
-    def find(document: Document) -> float | None:
-        counts = document["counts"]
-        return sum(counts[word] for word in words) / counts["total"] if counts["total"] else None
+    def find(document: AnyRun) -> float | None:
+        counts = document.counts
+        return sum(getattr(counts, word) for word in words) / counts.total if counts.total else None
 
     return find
 
 
 def _at(*path: str) -> Find:
-    """Makes a finder of what stands under a path of keys in the summary."""
+    """Makes a finder of a number in the summary."""
+    return lambda document: number_at(document.summary, path)
 
-    def find(document: Document) -> Any:
-        found: Any = document["summary"]
-        for key in path:
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return found
 
-    return find
+def number_at(found: Any, path: Sequence[str]) -> Any:
+    """Follows a path of attributes, and of keys of tallies; None where it does not lead to anything."""
+    for name in path:
+        values = found.named() if isinstance(found, Percentiles) else found
+        found = values.get(name) if isinstance(values, Mapping) else getattr(values, name, None)
+    return None if found is UNSET else found
 
 
 def _first(*finds: Find) -> Find:
     """Makes a finder of the first that is there."""
 
-    def find(document: Document) -> Any:
+    def find(document: AnyRun) -> Any:
         return next((found for each in finds if (found := each(document)) is not None), None)
 
     return find
@@ -45,9 +48,9 @@ def _first(*finds: Find) -> Find:
 def _of_group(name: str, group: str) -> Find:
     """Makes a finder of a metric of queries that has no value when nothing is in its group."""
 
-    def find(document: Document) -> Any:
-        metrics = document["summary"]["metrics"]
-        return metrics[name] if metrics[group] else None
+    def find(document: AnyRun) -> Any:
+        metrics = document.summary.metrics
+        return getattr(metrics, name) if getattr(metrics, group) else None
 
     return find
 
@@ -56,8 +59,8 @@ def _turn_share(*path: str) -> Find:
     """Makes a finder of a count's share in the decided turns."""
     count = _at(*path)
 
-    def find(document: Document) -> float | None:
-        decided = document["counts"]["decided"]
+    def find(document: AnyRun) -> float | None:
+        decided = document.counts.decided
         return count(document) / decided if decided else None
 
     return find
@@ -66,9 +69,9 @@ def _turn_share(*path: str) -> Find:
 def _of_models(choose: Callable[[Iterable[Any]], Any], *path: str) -> Find:
     """Makes a finder of the worst model's number: a gate holds for each model."""
 
-    def find(document: Document) -> Any:
-        models = [{"summary": model} for model in document["summary"].get("models", ())]
-        found = [number for model in models if (number := _at(*path)(model)) is not None]
+    def find(document: AnyRun) -> Any:
+        models = document.summary.models
+        found = [number for model in models if (number := number_at(model, path)) is not None]
         return choose(found) if found else None
 
     return find
@@ -78,10 +81,10 @@ def _of_named(group: str, key: str, figure: str) -> Callable[[str], Find]:
     """Makes finders of a figure of the prompt, tag or check with a name."""
 
     def of(name: str) -> Find:
-        def find(document: Document) -> Any:
-            rows = document["summary"].get(group, ())
-            found = next((row[figure] for row in rows if row[key] == name), None)
-            return found["value"] if found is not None and found["n"] else None
+        def find(document: AnyRun) -> Any:
+            rows = getattr(document.summary, group) or ()
+            found = next((row for row in rows if number_at(row, (key,)) == name), None)
+            return number_at(found, (figure, "value")) if number_at(found, (figure, "n")) else None
 
         return find
 
@@ -100,7 +103,7 @@ class Metric:
     """Makes `find` for metrics such as `check:NAME.pass_rate`."""
 
 
-def _no_number(_document: Document) -> None:
+def _no_number(_document: AnyRun) -> None:
     """Finds nothing: the metric needs a name."""
 
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from producer import kinds
-from producer.aggregate.gate_metrics import GROUPS, Document, Metric
+from producer.aggregate.gate_metrics import GROUPS, Metric, number_at
 from producer.aggregate.gate_words import Wanted, gate_words, metric_words
+from producer.documents import AnyRun, JudgedGate
 from shared.errors import UsageError
 from shared.kinds import Kind, kind_named
 from shared.thresholds import exceeds, reaches
@@ -133,17 +134,13 @@ def check_gate_names(gates: Sequence[Gate], names: Mapping[str, Sequence[str]]) 
             raise UsageError(f"--fail-on: the run has no {parts[1]} {parts[2]!r}", hint=hint)
 
 
-def judge_gates(gates: Sequence[Gate], document: Document) -> list[dict[str, Any]]:
-    """Compares gates with a run's document; one whose number the run does not have counts as missed.
-
-    Returns:
-        For each gate its expression, metric, value, relation, bound, whether it was met, and that as a text.
-    """
-    known = kinds.of(kind_named(document["kind"])).metrics()
+def judge_gates(gates: Sequence[Gate], document: AnyRun) -> list[JudgedGate]:
+    """Compares gates with a run's document; one whose number the run does not have counts as missed."""
+    known = kinds.of(kind_named(document.kind)).metrics()
     return [_judged(gate, metric_named(gate.metric, known), document) for gate in gates]
 
 
-def _judged(gate: Gate, metric: Metric | None, document: Document) -> dict[str, Any]:
+def _judged(gate: Gate, metric: Metric | None, document: AnyRun) -> JudgedGate:
     """Compares one gate with a run's document."""
     found = None if metric is None else metric.find(document)
     is_missed = partial(_is_missed, gate)
@@ -154,15 +151,15 @@ def _judged(gate: Gate, metric: Metric | None, document: Document) -> dict[str, 
         is_met = not is_missed(value)
         wanted = Wanted(gate.metric, gate.relation, gate.bound)
         words = gate_words(wanted, metric.unit, value, is_missed)
-    return {
-        "expression": gate.expression,
-        "metric": gate.metric,
-        "value": value,
-        "relation": gate.relation,
-        "bound": gate.bound,
-        "met": is_met,
-        "text": f"gate {'passed' if is_met else 'failed'}: {words}",
-    }
+    return JudgedGate(
+        expression=gate.expression,
+        metric=gate.metric,
+        value=value,
+        relation=gate.relation,
+        bound=gate.bound,
+        met=is_met,
+        text=f"gate {'passed' if is_met else 'failed'}: {words}",
+    )
 
 
 def _is_missed(gate: Gate, value: float) -> bool:
@@ -170,13 +167,13 @@ def _is_missed(gate: Gate, value: float) -> bool:
     return _TESTS[gate.relation](value, gate.bound)
 
 
-def _missing(metric: str, document: Document) -> str:
+def _missing(metric: str, document: AnyRun) -> str:
     """Says that a run has no such number, with the nearest name."""
     parts = _NAMED.fullmatch(metric)
     if parts is None or parts[1] not in GROUPS:
         return f"the run has no {metric_words(metric)}"
     group, key = GROUPS[parts[1]]
-    names = [row[key] for row in document["summary"].get(group, ())]
+    names = [number_at(row, (key,)) for row in getattr(document.summary, group, None) or ()]
     if parts[2] in names:
         return f"{metric_words(metric)} has no value"
     near = get_close_matches(parts[2], names, n=1)

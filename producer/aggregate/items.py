@@ -2,12 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from producer.aggregate.queries import percentiles
+from producer.aggregate.related import outcome_rates
+from producer.documents import Counts
+from producer.items.documents import ItemsSummary
 from producer.report.items.opened_rows import opened
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.names import Outcome
+from shared.runs import RunInfo
 
 
 class ItemTotals:
@@ -32,28 +35,27 @@ class ItemTotals:
                 self._latencies_ms[row.latency_ms] += 1
             self._cost_usd += row.cost_usd or 0.0
 
-    def counts(self, total: int) -> dict[str, int]:
+    def counts(self, total: int) -> Counts:
         """Returns rows by outcome, and the size of the run.
 
-        >>> ItemTotals().counts(3)
-        {'total': 3, 'passed': 0, 'failed': 0, 'error': 0, 'skipped': 0, 'decided': 0}
+        >>> ItemTotals().counts(3).total
+        3
         """
-        words = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.DECIDED)
-        return {"total": total, **{word.value: self._outcomes[word] for word in words}}
+        return Counts.of(self._outcomes, total)
 
-    def summary(self) -> dict[str, Any]:
-        """Returns latencies, known cost, retries and errors."""
-        return {
-            "latency_ms": percentiles(self._latencies_ms),
-            "latency_n": self._latencies_ms.total(),
-            "cost_usd": self._cost_usd,
-            "retried": self._retried,
-            "errors": dict(self._errors.most_common()),
-        }
-
-    def design_effects(self) -> dict[str, float]:
-        """Returns nothing: items of an unknown kind are not related."""
-        return {}
+    def summary(self, info: RunInfo) -> ItemsSummary:
+        """Returns latencies, known cost, retries and errors; items of an unknown kind are not related."""
+        return ItemsSummary(
+            latency_ms=percentiles(self._latencies_ms),
+            latency_n=self._latencies_ms.total(),
+            cost_usd=self._cost_usd,
+            retried=self._retried,
+            errors=dict(self._errors.most_common()),
+            source=info.source,
+            duration_s=info.duration_s,
+            items_per_s=info.per_s,
+            rates=outcome_rates(self.counts(info.total)),
+        )
 
     def misses(self) -> bool:
         """Returns whether an item failed."""

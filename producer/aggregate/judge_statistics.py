@@ -5,7 +5,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 
-from producer.aggregate.statistics import Z_95, Rate, wilson
+from producer.aggregate.statistics import Z_95, wilson
+from producer.documents import Rate
 
 
 def krippendorff_alpha(cases: Sequence[Sequence[Hashable | None]]) -> float | None:

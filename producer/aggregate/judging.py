@@ -12,8 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from producer.aggregate.judge_statistics import Calibration, alpha_of_tallies, calibrated, corrected_rate
-from producer.aggregate.statistics import Rate, wilson
+from producer.aggregate.statistics import wilson
 from producer.cases.results import CaseResult, JudgeVote
+from producer.documents import Rate
 from producer.report.cases.opened_rows import OpenedCase
 from shared.contracts.case_run import CasePayload
 from shared.contracts.case_vocabulary import Stage

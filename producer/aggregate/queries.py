@@ -6,7 +6,7 @@ Percentages go from 0 to 100. What is counted where:
     OOS handling             successful out-of-scope queries
     hallucination, latency   successful queries, in scope or not
 
->>> calculate_metrics([])["deflection_rate"], [target.status for target in targets(calculate_metrics([]))]
+>>> calculate_metrics([])["deflection_rate"], [target.status for target in targets(metrics_of([]))]
 (0.0, ['N/A', 'N/A', 'N/A', 'N/A', 'N/A'])
 """
 
@@ -16,6 +16,10 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Final, Literal
 
+import msgspec
+
+from producer.documents import Percentiles
+from producer.queries.documents import CategoryMetrics, JudgedTarget, Metrics, Status
 from shared.contracts.query_vocabulary import (
     CATEGORIES,
     LATENCY_THRESHOLD_MS,
@@ -25,9 +29,6 @@ from shared.contracts.query_vocabulary import (
     server_latency_ms,
 )
 from shared.thresholds import reaches
-
-Metrics = dict[str, Any]
-Status = Literal["PASS", "FAIL", "N/A"]
 
 PERCENTILES: Final = (50, 90, 95, 99)
 
@@ -77,18 +78,18 @@ class _Group:
             "latency_under_5s": (self.fast, self.total),
         }
 
-    def as_category(self) -> Metrics:
-        """Returns the eight keys of one category, unrounded."""
-        return {
-            "total": self.total,
-            "in_scope": self.in_scope,
-            "oos": self.oos,
-            "citation_applicable": self.applicable,
-            "deflection_rate": _percent(self.deflected, self.in_scope),
-            "citation_accuracy": _percent(self.cited, self.applicable),
-            "hallucination_rate": _percent(self.hallucinated, self.total),
-            "avg_latency_ms": _mean(self.latency_sum_ms, self.total),
-        }
+    def as_category(self) -> CategoryMetrics:
+        """Returns the metrics of one category, unrounded."""
+        return CategoryMetrics(
+            total=self.total,
+            in_scope=self.in_scope,
+            oos=self.oos,
+            citation_applicable=self.applicable,
+            deflection_rate=_percent(self.deflected, self.in_scope),
+            citation_accuracy=_percent(self.cited, self.applicable),
+            hallucination_rate=_percent(self.hallucinated, self.total),
+            avg_latency_ms=_mean(self.latency_sum_ms, self.total),
+        )
 
 
 class MetricsSoFar:
@@ -111,25 +112,25 @@ class MetricsSoFar:
         return self._every.shares()
 
     def metrics(self) -> Metrics:
-        """Returns the fifteen keys of the document for what was added."""
+        """Returns the document's metrics of what was added."""
         every = self._every
-        return {
-            "deflection_rate": round(_percent(every.deflected, every.in_scope), 1),
-            "citation_accuracy": round(_percent(every.cited, every.applicable), 1),
-            "citation_accuracy_raw": round(_percent(every.cited_at_all, every.in_scope), 1),
-            "citation_applicable_queries": every.applicable,
-            "citation_na_queries": every.in_scope - every.applicable,
-            "hallucination_rate": round(_percent(every.hallucinated, every.total), 1),
-            "oos_handling_rate": round(_percent(every.declined, every.oos), 1),
-            "avg_latency_ms": round(_mean(every.latency_sum_ms, every.total), 0),
-            "latency_under_5s": round(_percent(every.fast, every.total), 1),
-            "total_queries": every.total + self._failures,
-            "successful_queries": every.total,
-            "failed_queries": self._failures,
-            "in_scope_queries": every.in_scope,
-            "oos_queries": every.oos,
-            "by_category": {name: group.as_category() for name, group in self._by_category.items()},
-        }
+        return Metrics(
+            deflection_rate=round(_percent(every.deflected, every.in_scope), 1),
+            citation_accuracy=round(_percent(every.cited, every.applicable), 1),
+            citation_accuracy_raw=round(_percent(every.cited_at_all, every.in_scope), 1),
+            citation_applicable_queries=every.applicable,
+            citation_na_queries=every.in_scope - every.applicable,
+            hallucination_rate=round(_percent(every.hallucinated, every.total), 1),
+            oos_handling_rate=round(_percent(every.declined, every.oos), 1),
+            avg_latency_ms=round(_mean(every.latency_sum_ms, every.total), 0),
+            latency_under_5s=round(_percent(every.fast, every.total), 1),
+            total_queries=every.total + self._failures,
+            successful_queries=every.total,
+            failed_queries=self._failures,
+            in_scope_queries=every.in_scope,
+            oos_queries=every.oos,
+            by_category={name: group.as_category() for name, group in self._by_category.items()},
+        )
 
 
 def shares_of(result: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
@@ -140,7 +141,7 @@ def shares_of(result: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     return group.shares()
 
 
-def calculate_metrics(results: Iterable[Mapping[str, Any]]) -> Metrics:
+def calculate_metrics(results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Calculates the metrics of a run; empty groups give 0.0.
 
     Args:
@@ -149,6 +150,12 @@ def calculate_metrics(results: Iterable[Mapping[str, Any]]) -> Metrics:
     Returns:
         The fifteen keys of the document. Rates are rounded to one decimal, the latency to whole milliseconds.
     """
+    found: dict[str, Any] = msgspec.to_builtins(metrics_of(results))
+    return found
+
+
+def metrics_of(results: Iterable[Mapping[str, Any]]) -> Metrics:
+    """Calculates the same as a type."""
     so_far = MetricsSoFar()
     for result in results:
         so_far.add(result)
@@ -192,10 +199,10 @@ class Target:
         """Writes the target, such as `>= 40%`."""
         return f"{self.relation} {self.shown(self.threshold, decimals=decimals)}"
 
-    def as_document(self) -> dict[str, Any]:
-        """Returns the target as it stands in the `--json` summary."""
-        keys = ("metric", "relation", "threshold", "value", "status")
-        return {key: getattr(self, key) for key in keys}
+    @property
+    def judged(self) -> JudgedTarget:
+        """The target as documents have it."""
+        return JudgedTarget(self.metric, self.relation, self.threshold, self.value, self.status)
 
 
 TARGETS: Final = (
@@ -211,7 +218,7 @@ TARGETS: Final = (
 def targets(metrics: Metrics) -> list[Target]:
     """Compares the metrics with their targets.
 
-    >>> met = calculate_metrics([]) | {"deflection_rate": 40.0, "in_scope_queries": 5}
+    >>> met = msgspec.structs.replace(metrics_of([]), deflection_rate=40.0, in_scope_queries=5)
     >>> targets(met)[0].wanted(), targets(met)[0].status
     ('>= 40%', 'PASS')
     """
@@ -220,26 +227,26 @@ def targets(metrics: Metrics) -> list[Target]:
 
 def _compared(target: Target, metrics: Metrics) -> Target:
     """Fills in what the run reached."""
-    value = metrics[target.metric]
+    value = getattr(metrics, target.metric)
     is_reached = reaches(value, target.threshold)
     met = is_reached if target.relation == ">=" else not is_reached
-    status: Status = "N/A" if not metrics[target.group] else "PASS" if met else "FAIL"
+    status: Status = "N/A" if not getattr(metrics, target.group) else "PASS" if met else "FAIL"
     return replace(target, value=value, status=status)
 
 
-def percentiles(times: Mapping[int, int]) -> dict[str, int]:
-    """Returns p50, p90, p95, p99 and max from numbers of queries by latency; empty without any.
+def percentiles(times: Mapping[int, int]) -> Percentiles:
+    """Returns percentiles and maximum from numbers of queries by latency; empty without any.
 
     >>> percentiles({10: 1, 20: 1, 30: 1, 40: 1})
-    {'p50': 20, 'p90': 40, 'p95': 40, 'p99': 40, 'max': 40}
+    Percentiles(p50=20, p90=40, p95=40, p99=40, max=40)
     """
     ordered = sorted(times)
     if not ordered:
-        return {}
+        return Percentiles()
     reached = list(accumulate(times[time] for time in ordered))
-    ranks = {f"p{p}": -(-p * reached[-1] // 100) for p in PERCENTILES}  # the nearest rank, from 1
-    found = {name: ordered[bisect_left(reached, rank)] for name, rank in ranks.items()}
-    return found | {"max": ordered[-1]}
+    ranks = (-(-percent * reached[-1] // 100) for percent in PERCENTILES)  # the nearest rank, from 1
+    p50, p90, p95, p99 = (ordered[bisect_left(reached, rank)] for rank in ranks)
+    return Percentiles(p50, p90, p95, p99, ordered[-1])
 
 
 def latency_ms(result: Mapping[str, Any]) -> int:

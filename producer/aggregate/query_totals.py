@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import asdict
 
 from producer.aggregate.queries import (
     MetricsSoFar,
@@ -13,12 +15,16 @@ from producer.aggregate.queries import (
     shares_of,
     targets,
 )
-from producer.aggregate.related import ByCase, counts_of, outcome_effects
-from producer.aggregate.statistics import rates
+from producer.aggregate.related import ByCase, counts_of, outcome_effects, outcome_rates
+from producer.aggregate.statistics import wilson
+from producer.documents import Counts, Rate
+from producer.queries.documents import QueriesSummary, QueryRates
 from producer.report.queries.opened_rows import opened
 from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import failed
 from shared.names import Outcome
+from shared.runs import RunInfo
 
 
 class QueryTotals:
@@ -54,36 +60,44 @@ class QueryTotals:
                     if (claim := server_ms(result)) is not None:
                         self._server_times[claim] += 1
 
-    def counts(self, total: int) -> dict[str, int]:
+    def counts(self, total: int) -> Counts:
         """Returns rows by outcome, and the size of the run.
 
-        >>> QueryTotals().counts(3)
-        {'total': 3, 'passed': 0, 'failed': 0, 'error': 0, 'skipped': 0, 'decided': 0}
+        >>> QueryTotals().counts(3).total
+        3
         """
-        words = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.DECIDED)
-        return {"total": total, **{word.value: self.outcomes[word] for word in words}}
+        return Counts.of(self.outcomes, total)
 
-    def summary(self) -> dict[str, Any]:
-        """Returns the metrics, the targets, and what the document does not ask for."""
-        metrics, shares = self._metrics.metrics(), self._metrics.shares()
-        effects = {
-            name: self._shares_by_query.effect([2 * at], [2 * at + 1]) for at, name in enumerate(shares)
-        }
-        return {
-            "metrics": metrics,
-            "targets": [target.as_document() for target in targets(metrics)],
-            "rates": rates(shares, effects),
-            "latency_ms": percentiles(self._times),
-            "server_latency_ms": percentiles(self._server_times),
-            "latency_n": self._times.total(),
-            "vacuous_deflections": self._vacuous,
-            "retried": self.retried,
-            "errors": dict(self.errors.most_common()),
-        }
+    def summary(self, info: RunInfo) -> QueriesSummary:
+        """Returns the metrics, the targets, and what the document does not ask for, with what was run."""
+        metrics, run = self._metrics.metrics(), QueryRun.from_snapshot(info.snapshot)
+        outcomes = outcome_rates(self.counts(info.total), outcome_effects(self._outcomes_by_query))
+        return QueriesSummary(
+            metrics=metrics,
+            targets=tuple(target.judged for target in targets(metrics)),
+            rates=QueryRates(**asdict(outcomes), **self._rates()),
+            latency_ms=percentiles(self._times),
+            server_latency_ms=percentiles(self._server_times),
+            latency_n=self._times.total(),
+            vacuous_deflections=self._vacuous,
+            retried=self.retried,
+            errors=dict(self.errors.most_common()),
+            source=info.source,
+            duration_s=info.duration_s,
+            api_url=run.api_url,
+            delay_s=run.delay_s,
+            concurrency=run.concurrency,
+            fold_apostrophes=run.fold_apostrophes or UNSET,
+            queries_per_s=info.per_s,
+        )
 
-    def design_effects(self) -> dict[str, float]:
-        """Returns how related the answers to a query are, which repeats make several."""
-        return outcome_effects(self._outcomes_by_query)
+    def _rates(self) -> dict[str, Rate]:
+        """Returns the shares of the queries that each metric counts; answers to a query are related."""
+        found, by_query = dict[str, Rate](), self._shares_by_query
+        for at, (name, (part, whole)) in enumerate(self._metrics.shares().items()):
+            effect = by_query.effect([2 * at], [2 * at + 1])
+            found[name] = wilson(part, whole, effect=effect).rounded()
+        return found
 
     def misses(self) -> bool:
         """Returns whether a query failed or a target was missed; a target without data is not missed."""

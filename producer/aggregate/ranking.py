@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from producer.aggregate.bradley_terry import fit
-from producer.aggregate.statistics import Rate, wilson
+from producer.aggregate.statistics import wilson
+from producer.documents import Rate
 
 NO_PAIRS: Final[Mapping[tuple[str, str], int]] = {}
 

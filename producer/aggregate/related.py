@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from math import fsum
 from operator import add
-from typing import Final
+from typing import Final, NamedTuple
 
+from producer.aggregate.statistics import wilson
+from producer.documents import Counts, OutcomeRates
 from shared.names import Outcome
 
-Counts = tuple[int, ...]
+Tally = tuple[int, ...]
 """Answers of one case by what became of them."""
 
 
@@ -69,10 +71,10 @@ class ByCase:
     __slots__ = ("_cases", "_known")
 
     def __init__(self) -> None:
-        self._cases: dict[Hashable, Counts] = {}
-        self._known: dict[Counts, Counts] = {}
+        self._cases: dict[Hashable, Tally] = {}
+        self._known: dict[Tally, Tally] = {}
 
-    def add(self, case: Hashable, counts: Counts) -> None:
+    def add(self, case: Hashable, counts: Tally) -> None:
         """Counts some answers of a case."""
         before = self._cases.get(case)
         found = counts if before is None else tuple(map(add, before, counts))
@@ -95,7 +97,7 @@ _WORDS: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED)
 _PASSED, _FAILED, _ERROR, _SKIPPED = range(len(_WORDS))
 
 
-def counts_of(outcome: Outcome) -> Counts:
+def counts_of(outcome: Outcome) -> Tally:
     """Returns the counts of one answer, for `outcome_effects`.
 
     >>> counts_of(Outcome.FAILED)
@@ -104,12 +106,41 @@ def counts_of(outcome: Outcome) -> Counts:
     return tuple(int(outcome is word) for word in _WORDS)
 
 
-def outcome_effects(answers: ByCase) -> dict[str, float]:
-    """Returns the design effects of the rates of outcomes, by their names in a run's document."""
+class OutcomeEffects(NamedTuple):
+    """The design effects of the rates of outcomes; 1 where items are not related."""
+
+    pass_rate: float = 1.0
+    pass_rate_of_judged: float = 1.0
+    pass_rate_of_answered: float = 1.0
+    error_rate: float = 1.0
+
+
+UNRELATED: Final = OutcomeEffects()
+
+
+def outcome_effects(answers: ByCase) -> OutcomeEffects:
+    """Returns the design effects of the rates of outcomes."""
     judged = (_PASSED, _FAILED, _ERROR)
-    return {
-        "pass_rate": answers.effect([_PASSED], [*judged, _SKIPPED]),
-        "pass_rate_of_judged": answers.effect([_PASSED], judged),
-        "pass_rate_of_answered": answers.effect([_PASSED], [_PASSED, _FAILED]),
-        "error_rate": answers.effect([_ERROR], [*judged, _SKIPPED]),
-    }
+    return OutcomeEffects(
+        answers.effect([_PASSED], [*judged, _SKIPPED]),
+        answers.effect([_PASSED], judged),
+        answers.effect([_PASSED], [_PASSED, _FAILED]),
+        answers.effect([_ERROR], [*judged, _SKIPPED]),
+    )
+
+
+def outcome_rates(counts: Counts, effects: OutcomeEffects = UNRELATED) -> OutcomeRates:
+    """Returns the shares of outcomes in all items, and in those with an answer; a decided turn has passed.
+
+    >>> outcome_rates(Counts(total=4, passed=2, error=1, skipped=1)).pass_rate_of_judged.n
+    3
+    """
+    good, answered = counts.good, counts.good + counts.failed
+    return OutcomeRates(
+        pass_rate=wilson(good, counts.total, effect=effects.pass_rate).rounded(),
+        pass_rate_of_judged=wilson(
+            good, answered + counts.error, effect=effects.pass_rate_of_judged
+        ).rounded(),
+        pass_rate_of_answered=wilson(good, answered, effect=effects.pass_rate_of_answered).rounded(),
+        error_rate=wilson(counts.error, counts.total, effect=effects.error_rate).rounded(),
+    )

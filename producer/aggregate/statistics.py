@@ -1,37 +1,16 @@
 """Computes how sure a number is: intervals, percentiles, repeats, and the test of paired outcomes; pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb, erfc, fsum, sqrt
-from typing import Any, Final
+from typing import Final
+
+from producer.documents import Rate
 
 Z_95: Final = 1.959963984540054
 """Quantile of the normal distribution for two-sided 95% intervals."""
 EXACT_UP_TO: Final = 1_000
 """Discordant pairs up to which McNemar's test sums binomials; beyond, the normal limit differs by < 0.001."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """A share of a whole, and between which bounds the true one lies with 95% confidence."""
-
-    value: float
-    """The share seen; 0 of nothing."""
-    low: float
-    """Lower bound."""
-    high: float
-    """Upper bound."""
-    n: int
-    """What it is a share of."""
-
-    def as_document(self) -> dict[str, Any]:
-        """Returns it as `--json` prints it.
-
-        >>> wilson(3, 4).as_document()
-        {'value': 0.75, 'low': 0.3006, 'high': 0.9544, 'n': 4}
-        """
-        rounded = {"value": self.value, "low": self.low, "high": self.high}
-        return {name: round(number, 4) for name, number in rounded.items()} | {"n": self.n}
 
 
 def wilson(part: int, whole: int, *, effect: float = 1.0, z: float = Z_95) -> Rate:
@@ -266,25 +245,6 @@ def paired_difference(worse: int, better: int, n: int, *, z: float = Z_95) -> tu
     down, up = (worse + 1) / (n + 2), (better + 1) / (n + 2)
     spread = z * sqrt((down + up - (up - down) ** 2) / (n + 2))
     return max(-1.0, up - down - spread), min(1.0, up - down + spread)
-
-
-def rates(
-    shares: Mapping[str, tuple[int, int]], effects: Mapping[str, float] | None = None
-) -> dict[str, dict[str, Any]]:
-    """Returns shares with their intervals, as `--json` prints them.
-
-    Args:
-        shares: how many, of how many, by name.
-        effects: design effects by name, where they are not 1.
-
-    >>> rates({"pass_rate": (3, 4)})
-    {'pass_rate': {'value': 0.75, 'low': 0.3006, 'high': 0.9544, 'n': 4}}
-    """
-    known = effects or {}
-    return {
-        name: wilson(part, whole, effect=known.get(name, 1.0)).as_document()
-        for name, (part, whole) in shares.items()
-    }
 
 
 def _check_k(n: int, passed: int, k: int) -> None:

@@ -5,17 +5,20 @@ Totals come from rows, never from counters, so that they are right whatever was 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.json import Decoder
 
 from producer.aggregate.call_totals import CallTotals
+from producer.aggregate.related import outcome_rates
+from producer.documents import Counts
+from producer.turns.documents import DECISIONS, RULES, Calls, TurnsSummary
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DECISION_OF_CODE
-from shared.runs import TurnRow
+from shared.contracts.live_turns import LiveRun
+from shared.contracts.turn_vocabulary import SIGNALS_ONCE
+from shared.runs import RunInfo, TurnRow
 
-DECISIONS: Final = ("must", "should", "skip")
-RULES: Final = ("1", "2", "3", "4", "5", "6")
 LIVE: Final = frozenset(ASKED + CACHED + AVOIDED)
 """Flags of turns of runs with a model."""
 POISON: Final = "poison"
@@ -57,33 +60,21 @@ class TurnTotals:
             self.errors.update([error_code(row) for row in page if row.code[:1] == "x"])
         self.retried += sum([row.attempts > 1 for row in page])
 
-    def counts(self, total: int) -> dict[str, int]:
+    def counts(self, total: int) -> Counts:
         """Returns rows by outcome, and the size of the run.
 
-        >>> TurnTotals().counts(3)
-        {'total': 3, 'passed': 0, 'failed': 0, 'error': 0, 'skipped': 0, 'decided': 0}
+        >>> TurnTotals().counts(3).total
+        3
         """
         error, skipped = self.errors.total(), self.codes[""]
-        decided = self.codes.total() - error - skipped
-        return {
-            "total": total,
-            "passed": 0,
-            "failed": 0,
-            "error": error,
-            "skipped": skipped,
-            "decided": decided,
-        }
-
-    def design_effects(self) -> dict[str, float]:
-        """Returns nothing: rules decide turns, and no sample is drawn."""
-        return {}
+        return Counts(total, error=error, skipped=skipped, decided=self.codes.total() - error - skipped)
 
     def misses(self) -> bool:
         """Turns have no gate."""
         return False
 
-    def summary(self) -> dict[str, Any]:
-        """Returns the totals of a turns run: decisions, rules, freezes, summaries, errors."""
+    def summary(self, info: RunInfo) -> TurnsSummary:
+        """Returns decisions, rules, freezes, summaries, errors and model calls, with what was run."""
         decisions, rules = dict.fromkeys(DECISIONS, 0), dict.fromkeys(RULES, 0)
         flags = Counter[str]()
         for code, count in self.codes.items():
@@ -93,16 +84,28 @@ class TurnTotals:
             decisions[decision] += count
             rules[code[1]] += count
             flags.update(dict.fromkeys(code[2:], count))
-        return {
-            "decisions": decisions,
-            "rules": rules,
-            "freezes": flags["f"],
-            "summaries_updated": flags["u"],
-            "repeated_requests": flags["d"],
-            "retried": self.retried,
-            "errors": dict(self.errors.most_common()),
-            **({"calls": calls} if (calls := self.calls.summary(self.errors)) else {}),
-        }
+        live = LiveRun.from_snapshot(info.snapshot)
+        calls = self.calls.summary(self.errors) or (Calls(unread=0, invalid_shapes=0) if live else UNSET)
+        return TurnsSummary(
+            calls=calls,
+            decisions=decisions,
+            rules=rules,
+            freezes=flags["f"],
+            summaries_updated=flags["u"],
+            repeated_requests=flags["d"],
+            retried=self.retried,
+            errors=dict(self.errors.most_common()),
+            source=info.source,
+            duration_s=info.duration_s,
+            model=live.model if live else UNSET,
+            live=live.live if live else UNSET,
+            threads=info.threads,
+            summary_policy=info.snapshot.get("summary_policy", ""),
+            signals_once=bool(info.snapshot.get(SIGNALS_ONCE)) or UNSET,
+            namespace=info.namespace,
+            turns_per_s=info.per_s,
+            rates=outcome_rates(self.counts(info.total)),
+        )
 
 
 def error_code(row: TurnRow) -> str:

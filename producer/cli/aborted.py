@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from producer.aggregate.cases import NOT_REACHED as MODEL_NOT_REACHED
+from producer.aggregate.cases import CasesSummary
 from producer.cli.output import printable
+from producer.documents import AnyRun
 from producer.sample_api import DEFAULT_PORT
 from shared.contracts.case_run import SNAPSHOT_KEY, CaseRun
 from shared.contracts.live_turns import LiveRun
@@ -44,7 +46,7 @@ class Abort(NamedTuple):
     """What helps, beside continuing it."""
 
 
-def explain_abort(store: RunStore, info: RunInfo, document: Mapping[str, Any]) -> Abort:
+def explain_abort(store: RunStore, info: RunInfo, document: AnyRun) -> Abort:
     """Explains why a run was aborted.
 
     Args:
@@ -73,7 +75,7 @@ def explain_abort(store: RunStore, info: RunInfo, document: Mapping[str, Any]) -
     return Abort(_explained(why, called), tuple(hints))
 
 
-def unreached(info: RunInfo, document: Mapping[str, Any]) -> list[str]:
+def unreached(info: RunInfo, document: AnyRun) -> list[str]:
     """Explains for each model and judge that was not reached what was called and where it is written."""
     found = _not_reached(document)
     if not found:
@@ -82,10 +84,9 @@ def unreached(info: RunInfo, document: Mapping[str, Any]) -> list[str]:
     return [_explained(printable(why), _called_for(run, model)) for model, why in found.items()]
 
 
-def _not_reached(document: Mapping[str, Any]) -> Mapping[str, str]:
+def _not_reached(document: AnyRun) -> Mapping[str, str]:
     """Returns what was not reached, with the first error of each; nothing of runs without models."""
-    found: Mapping[str, str] = document["summary"].get("not_reached", {})
-    return found
+    return (document.summary.not_reached or {}) if isinstance(document.summary, CasesSummary) else {}
 
 
 def _explained(why: str, called: Sequence[Called]) -> str:
@@ -102,7 +103,7 @@ def _called_for(run: CaseRun, model: str) -> list[Called]:
     return [Called(endpoint.api_base, with_path(endpoint.api_base, CHAT_PATH), run.written_at.get(model, ""))]
 
 
-def _called(info: RunInfo, document: Mapping[str, Any]) -> list[Called]:
+def _called(info: RunInfo, document: AnyRun) -> list[Called]:
     """Returns what a run calls and did not reach, each address once."""
     if QUERIES_KEY in info.snapshot:
         return [Called(QueryRun.from_snapshot(info.snapshot).api_url)]

@@ -132,7 +132,7 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
         is_whole=True,
         is_stored=True,
         label=info.name,
-        bench=str(kinds.of(info.kind).settings(info).get("name", "")),
+        bench=info.bench,
     )
 
 

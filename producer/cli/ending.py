@@ -1,9 +1,10 @@
 """Prints the result of a run: report files, the summary or the JSON document, and the exit code."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from producer import kinds
 from producer.aggregate.gates import Gate
@@ -14,6 +15,7 @@ from producer.cli.output import Output, printable
 from producer.cli.report_files import ReportFile, reports_of
 from producer.cli.session import Session
 from producer.document import EXIT_DONE, EXIT_INCOMPLETE, EXIT_NOT_GOOD, run_document, screen_of, verdict_of
+from producer.documents import AnyRun, WrittenFile, as_json
 from producer.notify import Webhook, notify
 from producer.report.formats import format_of
 from producer.report.interfaces import Details, Report
@@ -29,12 +31,12 @@ def print_ending(
     info: RunInfo,
     files: Sequence[ReportFile],
     *,
-    document: dict[str, Any] | None = None,
+    document: AnyRun | None = None,
     gates: Sequence[Gate] = (),
     with_text: bool = True,
     webhook: Webhook | None = None,
     is_kept: bool = True,
-    show_instead: Callable[[Mapping[str, Any]], None] | None = None,
+    show_instead: Callable[[AnyRun], None] | None = None,
 ) -> int:
     """Writes the reports and the summary of a run that has ended, and returns its exit code.
 
@@ -58,7 +60,7 @@ def print_ending(
     document = document or write_reports(session, info, files, more, gates=gates, with_text=with_text)
     output, options = session.output, session.options
     if options.json and not options.jsonl:
-        output.data(json.dumps(document, ensure_ascii=False))
+        output.data(as_json(document))
     # Events are all of stdout; a person reads the same as without them, on stderr.
     show = output.note if options.jsonl else output.data
     is_shown = options.jsonl or not (options.json or options.quiet)
@@ -76,21 +78,21 @@ def print_ending(
     if is_aborted and not options.json and not options.jsonl:
         abort = explain_abort(session.store, info, document)
         again = f"`{session.command(*next_command(document))}`"
-        does = "asks again" if document["counts"]["error"] else "continues it"
+        does = "asks again" if document.counts.error else "continues it"
         output.error(
             f"{info.run} was aborted{abort.why and ': '}{abort.why}",
             hint="; ".join([*abort.hints, f"{again} {does}"]),
         )
-    elif options.quiet and not options.json and document["exit"] and not _missed_gates(document):
+    elif options.quiet and not options.json and document.exit and not document.missed_gates:
         output.message(str(verdict_of(document)))
     if options.jsonl:
-        write_event(output, "finished", document)
+        write_event(output, "finished", to_builtins(document))
     if webhook is not None:
         _notify(session, webhook, document)
-    return int(document["exit"])
+    return document.exit
 
 
-def _notify(session: Session, webhook: Webhook, document: Mapping[str, Any]) -> None:
+def _notify(session: Session, webhook: Webhook, document: AnyRun) -> None:
     """Posts the summary of a run; a failure is a warning, and Ctrl-C ends the attempt."""
     try:
         why = notify(webhook, document, session.settings)
@@ -102,14 +104,14 @@ def _notify(session: Session, webhook: Webhook, document: Mapping[str, Any]) -> 
         session.output.detail(f"notified {webhook.place}")
 
 
-def _print_dead_hint(session: Session, info: RunInfo, document: Mapping[str, Any]) -> None:
+def _print_dead_hint(session: Session, info: RunInfo, document: AnyRun) -> None:
     """Prints which models were not reached, and where to find errors of items that were not printed."""
     options = session.options
-    if document["counts"]["error"] and not (info.state == RunState.ABORTED or options.json or options.jsonl):
+    if document.counts.error and not (info.state == RunState.ABORTED or options.json or options.jsonl):
         for why in unreached(info, document):
             session.output.warn(why)
     is_shown = kinds.of(info.kind).screen().details is not None or session.options.json
-    if document["counts"]["error"] and not is_shown:
+    if document.counts.error and not is_shown:
         session.output.note(f"`proctor dead list {info.run}` shows why items ended in error")
 
 
@@ -126,23 +128,23 @@ def _print_cost_cap_hint(session: Session, info: RunInfo) -> bool:
     return True
 
 
-def print_gates(output: Output, document: Mapping[str, Any]) -> None:
+def print_gates(output: Output, document: AnyRun) -> None:
     """Prints which gates passed and which failed; the latter also with `--quiet`."""
-    for gate in document.get("gates", ()):
-        if gate["met"]:
-            output.note(gate["text"])
+    for gate in document.gates or ():
+        if gate.met:
+            output.note(gate.text)
         elif not output.options.json:
-            output.message(output.paint(gate["text"], "red", error=True))
+            output.message(output.paint(gate.text, "red", error=True))
 
 
 def print_run(session: Session, info: RunInfo) -> None:
     """Prints the state of a run, whether it has ended or not."""
     document = run_document(session.store, info.run)
     if session.options.json:
-        session.output.data(json.dumps(document, ensure_ascii=False))
+        session.output.data(as_json(document))
     else:
         is_left = info.state == RunState.RUNNING and info.done and not session.count_workers(info.kind)
-        document = {**document, "state": INTERRUPTED} if is_left else document
+        document = replace(document, state=INTERRUPTED) if is_left else document
         session.output.data(figures(session.output, document))
         if why := session.store.wait_reason(info.run):
             session.output.note(f"{'ended' if info.is_final else 'waiting'}: {why}")
@@ -159,23 +161,14 @@ def print_so_far(session: Session, info: RunInfo, files: Sequence[ReportFile], *
     document = write_reports(session, info, files, [details] if details else [], with_text=with_text)
     if session.options.json or session.options.jsonl or session.options.quiet:
         return
-    shown = document if info.is_final else {**document, "state": INTERRUPTED, "exit": EXIT_INCOMPLETE}
+    shown = document if info.is_final else replace(document, state=INTERRUPTED, exit=EXIT_INCOMPLETE)
     session.output.data(figures(session.output, shown, details))
     session.output.data(closing(session, shown, has_next=False))  # the error that follows has the command
 
 
-def _missed_gates(document: Mapping[str, Any]) -> bool:
-    """Whether a gate failed, which is printed whatever the options are."""
-    return any(not gate["met"] for gate in document.get("gates", ()))
-
-
-def exit_of_gates(document: Mapping[str, Any]) -> int:
-    """Returns the exit code of a command that only reads a run, which depends on its gates alone.
-
-    >>> exit_of_gates({"exit": 1}), exit_of_gates({"gates": [{"met": False}]})
-    (0, 1)
-    """
-    return EXIT_NOT_GOOD if _missed_gates(document) else EXIT_DONE
+def exit_of_gates(document: AnyRun) -> int:
+    """Returns the exit code of a command that only reads a run, which depends on its gates alone."""
+    return EXIT_NOT_GOOD if document.missed_gates else EXIT_DONE
 
 
 def _details(session: Session, info: RunInfo) -> Details | None:
@@ -194,7 +187,7 @@ def write_reports(
     *,
     gates: Sequence[Gate] = (),
     with_text: bool = True,
-) -> dict[str, Any]:
+) -> AnyRun:
     """Writes reports in one pass over the results and returns the run's document.
 
     A report appears under its name when it is complete; until then an existing file is kept.
@@ -214,7 +207,7 @@ def write_reports(
     """
     with reports_of(info.run, files, is_final=info.is_final), ExitStack() as stack:
         reports = open_reports(stack, info, files)
-        named = [{"format": file.format, "path": str(file.path)} for file in files]
+        named = [WrittenFile(file.format, str(file.path)) for file in files]
         return run_document(
             session.store,
             info.run,
@@ -239,18 +232,18 @@ def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -
     ]
 
 
-def figures(output: Output, document: Mapping[str, Any], details: Details | None = None) -> str:
+def figures(output: Output, document: AnyRun, details: Details | None = None) -> str:
     """Writes the figures of a run and its single items; with `-v` all figures, else how to see them."""
     screen = screen_of(document)
     text = screen.summary(document, output.painted)
     if more := screen.more(document, output.painted) if screen.more else "":
-        command = f"`proctor runs show {document['run_id']} -v`"
+        command = f"`proctor runs show {document.run_id} -v`"
         text += f"\n\n{more}" if output.options.verbose else f"\nmore figures: {command}"
     items = details.text(output.painted) if details else ""
     return f"{text}\n\n{items}" if items else text
 
 
-def closing(session: Session, document: Mapping[str, Any], *, has_next: bool = True) -> str:
+def closing(session: Session, document: AnyRun, *, has_next: bool = True) -> str:
     """Writes what stands last: how far the run came, the verdict on it, and the next command."""
     output, verdict = session.output, verdict_of(document)
     headline = screen_of(document).headline(document)

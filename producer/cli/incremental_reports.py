@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from threading import Event
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from producer import kinds
 from producer.aggregate.gates import Gate
@@ -12,6 +12,7 @@ from producer.cli.ending import open_reports
 from producer.cli.report_files import ReportFile, reports_of
 from producer.cli.session import Session
 from producer.document import document_of, totals_of
+from producer.documents import AnyRun, WrittenFile
 from shared.runs import RunInfo
 from shared.runs.growing import GrowingRun
 from shared.runs.pages import Page
@@ -91,7 +92,7 @@ class IncrementalReports:
                 if self._growing.is_read:
                     return
 
-    def end(self, info: RunInfo) -> dict[str, Any] | None:
+    def end(self, info: RunInfo) -> AnyRun | None:
         """Reads the rest and puts the reports in their places; returns the document of the run.
 
         Args:
@@ -112,11 +113,11 @@ class IncrementalReports:
         with reports_of(info.run, self._files, is_final=info.is_final):
             return self._end(info, pages)
 
-    def _end(self, info: RunInfo, pages: Iterable[Page]) -> dict[str, Any]:
+    def _end(self, info: RunInfo, pages: Iterable[Page]) -> AnyRun:
         """Reads the last pages and closes the reports."""
         for page in pages:
             self._take(page)
-        named = [{"format": file.format, "path": str(file.path)} for file in self._files]
+        named = [WrittenFile(file.format, str(file.path)) for file in self._files]
         document = document_of(info, self._totals, files=named, gates=self._gates)
         for report in self._reports:
             report.end(document)

@@ -1,8 +1,7 @@
 """Prints an overview of a run: what it is, what did not pass, and where to look next."""
 
-import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from producer import kinds
@@ -10,6 +9,7 @@ from producer.cli.ending import closing
 from producer.cli.item_view import print_records
 from producer.cli.session import Session
 from producer.document import run_document
+from producer.documents import AnyRun, as_json
 from producer.report.cells import plain
 from producer.report.interfaces import TurnText
 from producer.report.shown_item import ShownItem
@@ -43,7 +43,7 @@ class _Found:
             elif len(self.first) < MOST:
                 self.first.append(self._shown(row))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: AnyRun) -> None:
         """Has nothing to add."""
 
 
@@ -57,7 +57,7 @@ def print_overview(session: Session, info: RunInfo) -> None:
     document = run_document(session.store, info.run, reports=[found], text=TurnText.SHOWN)
     output = session.output
     if session.options.json:
-        output.data(json.dumps(document, ensure_ascii=False))
+        output.data(as_json(document))
         return
     output.data(output.paint(f"{info.run}  {plain(info.title, TITLE_CHARS)}", "bold"))
     if info.description:

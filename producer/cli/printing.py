@@ -12,6 +12,7 @@ from producer.cli.item_view import print_records
 from producer.cli.output import Style
 from producer.cli.session import Session
 from producer.document import document_of, lend_files, pages_of, totals_of
+from producer.documents import AnyRun
 from producer.report.formats import TRACES, format_of
 from producer.report.interfaces import Report, Totals, TurnText
 from producer.text import count, plural
@@ -55,7 +56,7 @@ def print_results(
     gates: Sequence[Gate] = (),
     more: Sequence[Report] = (),
     with_text: bool = True,
-) -> dict[str, Any]:
+) -> AnyRun:
     """Prints results in one of the formats of reports and returns the run's document.
 
     Args:
@@ -136,8 +137,13 @@ def _listed(totals: Totals, info: RunInfo, selection: ResultFilter) -> int:
     if selection.items is not None:
         return 0  # they were named one by one
     counts = totals.counts(info.total)
-    words = {"failed": ("failed", "error"), "errors": ("error",), None: tuple(counts.keys() - {"total"})}
-    return sum(counts[word] for word in words[selection.only])
+    match selection.only:
+        case "failed":
+            return counts.failed + counts.error
+        case "errors":
+            return counts.error
+        case _:
+            return counts.done + counts.skipped
 
 
 def _pages(

@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from producer.aggregate.ranking import Ranking
-from producer.aggregate.statistics import Rate
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.shared_options import InputOptions, SubmitChoice
 from producer.cli.run_lookup import find_run
@@ -15,6 +14,7 @@ from producer.cli.session import Session
 from producer.cli.submission import Submission
 from producer.cli.work import WorkOptions, submit_and_follow
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD
+from producer.documents import Rate
 from producer.load.cases import plan_run
 from producer.options import CaseChoice
 from producer.ranking_run import FEWEST, HINT, By, comparison_of, is_ranking, ranking_of, write_comparisons

@@ -1,14 +1,12 @@
 """The table of runs for `runs list` and `status`: mark, id, kind, name, state, pass rate, payment, age."""
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
-from producer import kinds
 from producer.cli.output import Output, Style, printable
+from producer.run_settings import is_freeform
 from producer.text import age, cost, count, percent, share
 from shared.clock import now_ms
-from shared.contracts.case_run import FREEFORM
 from shared.kinds import Kind
 from shared.names import Outcome, RunState
 from shared.runs import RunInfo
@@ -80,11 +78,6 @@ def state_text(info: RunInfo, *, is_worked_on: bool) -> str:
     return f"{word} {share(info.done, info.total)}"
 
 
-def is_freeform(info: RunInfo) -> bool:
-    """Returns whether the outputs of a run are only shown, not checked."""
-    return bool(_settings(info).get("mode") == FREEFORM)
-
-
 def passed_text(info: RunInfo) -> str:
     """Returns which part of the items with a result passed; `-` where nothing is checked or answered."""
     counted = [info.tally.get(word, 0) for word in info.kind.outcomes]
@@ -126,10 +119,3 @@ def _standing(info: RunInfo, *, is_worked_on: bool) -> str:
             return "working"
         case RunState.RUNNING:
             return "working" if is_worked_on else "standing"
-
-
-def _settings(info: RunInfo) -> Mapping[str, Any]:
-    """Returns the settings of a run; none if another version wrote them in another form."""
-    with suppress(KeyError, TypeError, ValueError):
-        return kinds.of(info.kind).settings(info)
-    return {}

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from producer import kinds
 from producer.aggregate.gates import check_gates
@@ -29,12 +29,13 @@ from shared.ledger.bounds import LAYOUT
 from shared.names import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from producer.aggregate.gates import Gate
     from producer.cli.live.view import View
     from producer.cli.report_files import ReportFile
     from producer.cli.session import Session
+    from producer.documents import AnyRun
     from producer.notify import Webhook
     from shared.runs import RunInfo
 
@@ -61,7 +62,7 @@ class WorkOptions:
     """Whether the result of the run is printed; else the caller prints what it makes of it."""
     is_kept: bool = True
     """Whether the run is still there for a next command."""
-    show_instead: Callable[[Mapping[str, Any]], None] | None = None
+    show_instead: Callable[[AnyRun], None] | None = None
     """Prints what is shown in place of summary and verdict, given the run's document."""
 
 
@@ -132,7 +133,7 @@ def work(
         document = incremental.end(info) if incremental else None
         if not options.is_shown:
             document = document or write_reports(session, info, options.files, with_text=options.with_text)
-            return int(document["exit"])
+            return document.exit
         return _end(session, info, options, document)
     except KeyboardInterrupt as error:
         view.close()
@@ -148,9 +149,7 @@ def work(
             workers.stop()
 
 
-def _end(
-    session: Session, info: RunInfo, options: WorkOptions, document: dict[str, Any] | None = None
-) -> int:
+def _end(session: Session, info: RunInfo, options: WorkOptions, document: AnyRun | None = None) -> int:
     """Writes and prints what became of a run, and returns its exit code."""
     return print_ending(
         session,

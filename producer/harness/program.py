@@ -12,8 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from msgspec import to_builtins
+
 from producer import env_files
-from producer.aggregate.queries import calculate_metrics
+from producer.aggregate.queries import metrics_of
 from producer.cli.error_exit import EXIT_INTERRUPTED, describe
 from producer.cli.local.local_workers import LocalWorkers
 from producer.cli.options.global_options import GlobalOptions
@@ -227,9 +229,9 @@ class _Evaluation:
         found = self._earlier.results | {name: query.result for name, query in own.items() if query.result}
         results = [found[name] for name in self._ids if name in found]
         kept = {name: result for name, result in self._earlier.results.items() if name not in own}
-        metrics, notes = calculate_metrics(results), self._notes(kept, len(results))
+        metrics, notes = metrics_of(results), self._notes(kept, len(results))
         shown = [own[name].shown if name in own else found[name] for name in self._ids if name in found]
-        writers = self._writers(info, results, shown, metrics, paths=paths, notes=notes)
+        writers = self._writers(info, results, shown, to_builtins(metrics), paths=paths, notes=notes)
         failures = [failure for write in writers if (failure := _failure_of(write))]
         _write("\n" + console.written_files(*paths) + "\n" + console.summary(metrics))
         _write("".join(f"  Note: {note}\n" for note in notes))

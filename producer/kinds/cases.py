@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from producer.kinds import items
 from producer.kinds.declaration import ComparedKind, Example, Traits
@@ -107,11 +107,6 @@ class CaseRuns:
         from producer.aggregate.cases import CaseTotals
 
         return CaseTotals()
-
-    def settings(self, info: RunInfo, /) -> Mapping[str, Any]:
-        from producer.run_settings import case_settings
-
-        return case_settings(info)
 
     def fails_fast(self, info: RunInfo, /) -> bool:
         from shared.contracts.case_run import CaseRun

@@ -111,9 +111,6 @@ class ProducerKind(Protocol):
     def totals(self) -> Totals:
         """Begins to count rows."""
 
-    def settings(self, info: RunInfo, /) -> Mapping[str, Any]:
-        """Returns the settings of a run that its summary shows."""
-
     def fails_fast(self, info: RunInfo, /) -> bool:
         """Returns whether the first failure was to end a run."""
 

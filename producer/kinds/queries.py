@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from producer.kinds import items
 from producer.kinds.declaration import ComparedKind, Example, Traits
@@ -76,11 +76,6 @@ class QueryRuns:
         from producer.aggregate.query_totals import QueryTotals
 
         return QueryTotals()
-
-    def settings(self, info: RunInfo, /) -> Mapping[str, Any]:
-        from producer.run_settings import query_settings
-
-        return query_settings(info)
 
     def fails_fast(self, _info: RunInfo, /) -> bool:
         return False

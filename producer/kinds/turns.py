@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from producer.kinds.declaration import ComparedKind, Example, Traits
 from shared.kinds import TURNS
@@ -75,11 +75,6 @@ class TurnRuns:
         from producer.aggregate.turns import TurnTotals
 
         return TurnTotals()
-
-    def settings(self, info: RunInfo, /) -> Mapping[str, Any]:
-        from producer.run_settings import turn_settings
-
-        return turn_settings(info)
 
     def fails_fast(self, _info: RunInfo, /) -> bool:
         return False

@@ -11,12 +11,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from producer.documents import AnyRun
 from producer.load.case_places import PLACES_FILE, CasePlace, read_places
 from producer.report.cells import plain
 from producer.report.interfaces import ReadFile, Screen, unpainted
 from producer.report.junit import JunitTest
 from producer.report.run_verdict import verdict_with
-from shared.contracts.case_run import FREEFORM
+from producer.run_settings import is_freeform
 from shared.runs import RunInfo
 
 MOST_FAILURES: Final = 100
@@ -67,24 +68,23 @@ class GithubReport(_Failures):
         if self._details:
             self._details.page(rows)
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: AnyRun) -> None:
         """Writes the Markdown."""
-        counts = document["counts"]
+        counts = document.counts
         verdict = verdict_with(document, self._screen.outcome(document))
         lines = [f"## {html(verdict)}", ""]
         lines += [f"Proctor run {html(self.info.run)}, {html(self._screen.headline(document))}", ""]
-        lines += _table(
-            ["outcome", "items"], [[word, f"{number:,}"] for word, number in counts.items() if number]
-        )
+        items = {"total": counts.total, **counts.named()}
+        lines += _table(["outcome", "items"], [[word, f"{number:,}"] for word, number in items.items()])
         lines += [f"- {html(sentence)}" for sentence in verdict.why] + [""]
         lines += _folded("Summary", self._screen.summary(document, unpainted), is_open=True)
-        is_checked = document["summary"].get("mode") != FREEFORM  # else single items are outputs
+        is_checked = not is_freeform(self.info)  # else single items are outputs
         if self._details and is_checked and (self.errors or self.failures):
             self._details.end(document)
             lines += _folded("Failures by reason", self._details.text(), is_open=True)
         for heading, kept, number in (
-            ("Errors", self.errors, counts["error"]),
-            ("Failed", self.failures, counts.get("failed", 0)),
+            ("Errors", self.errors, counts.error),
+            ("Failed", self.failures, counts.failed),
         ):
             if kept:
                 lines += [f"### {heading}", ""]
@@ -116,9 +116,9 @@ class Annotations(_Failures):
         """Reads where the cases are written."""
         self._places = read_places(read(PLACES_FILE), self._folder)
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: AnyRun) -> None:
         """Makes the lines: missed gates and items without a verdict are errors, the rest are warnings."""
-        gates = [gate["text"] for gate in document.get("gates", ()) if not gate["met"]]
+        gates = [gate.text for gate in document.missed_gates]
         errors = [command("error", line, title="Proctor") for line in gates]
         errors += [self._annotation("error", test) for test in self.errors]
         warnings = [self._annotation("warning", test) for test in self.failures]

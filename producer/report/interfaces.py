@@ -1,9 +1,10 @@
 """What a report, a count of results and a screen are, whatever the kind of the run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from producer.documents import AnyRun, Counts, Summary
 from shared.runs import RunInfo
 
 
@@ -36,7 +37,7 @@ class Report(Protocol):
     def page(self, rows: Sequence[Any]) -> None:
         """Takes some rows, in input order."""
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: AnyRun) -> None:
         """Takes the document, after the last row."""
 
 
@@ -83,11 +84,11 @@ class Outcome(NamedTuple):
 class Screen(NamedTuple):
     """What a terminal shows of a run."""
 
-    summary: Callable[[Mapping[str, Any], Paint], str]
+    summary: Callable[[AnyRun, Paint], str]
     """Writes a document for people: a line that names the run, and its figures."""
-    headline: Callable[[Mapping[str, Any]], str]
+    headline: Callable[[AnyRun], str]
     """Writes in one line what the run is and how far it came."""
-    outcome: Callable[[Mapping[str, Any]], Outcome]
+    outcome: Callable[[AnyRun], Outcome]
     """Words what came out; `run_verdict` adds state, errors, skipped items and gates."""
     columns: Sequence[str]
     """Headings of the table of results."""
@@ -99,7 +100,7 @@ class Screen(NamedTuple):
     """Columns that a narrow terminal cuts in the middle of their cells; the last column is cut at its end."""
     right: Sequence[str] = ()
     """Columns whose cells stand to the right."""
-    more: Callable[[Mapping[str, Any], Paint], str] | None = None
+    more: Callable[[AnyRun, Paint], str] | None = None
     """Writes the figures that `-v` adds; empty where a run has no more."""
     details: Callable[[RunInfo, bool], Details] | None = None
     """Makes what is shown of single items after a run, given whether to show more than failures need."""
@@ -111,14 +112,11 @@ class Totals(Protocol):
     def add(self, page: Sequence[Any]) -> None:
         """Counts some rows."""
 
-    def counts(self, total: int) -> dict[str, int]:
+    def counts(self, total: int) -> Counts:
         """Returns rows by outcome, and the size of the run."""
 
-    def summary(self) -> dict[str, Any]:
-        """Returns the part of the summary that is counted from rows."""
-
-    def design_effects(self) -> Mapping[str, float]:
-        """Returns the design effects of rates of outcomes whose items are related; 1 for all others."""
+    def summary(self, info: RunInfo) -> Summary:
+        """Returns what was counted, with the source, the times and the settings of the run."""
 
     def misses(self) -> bool:
         """Returns whether a run without errors missed what it was to reach, so that it exits with 1."""

@@ -1,8 +1,9 @@
 """Writes a run as one JSON document: what `--json` prints, and every result under `results`."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
+
+from producer.documents import AnyRun, as_json
 
 
 class JsonDocument:
@@ -25,7 +26,7 @@ class JsonDocument:
             self._out.write(self._between + lines.replace(b"\n", b",\n"))
             self._between = b",\n"
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: AnyRun) -> None:
         """Writes the rest of the document."""
-        rest = json.dumps(document, ensure_ascii=False, indent=2)
+        rest = as_json(document, indent=2)
         self._out.write(b"\n],\n" + rest.removeprefix("{\n").encode() + b"\n")

@@ -7,9 +7,10 @@ Jenkins' xUnit plugin has it. A suite's numbers stand before its tests, so these
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tempfile import SpooledTemporaryFile
-from typing import Any, BinaryIO, Final, Literal, NamedTuple
+from typing import BinaryIO, Final, Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
+from producer.documents import AnyRun
 from shared.clock import iso_utc
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
@@ -98,10 +99,10 @@ class Junit:
         for suite, some in found.items():
             self.add(suite, some)
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: AnyRun) -> None:
         """Writes the file, and gives the disk back."""
         suites = self._suites.values()
-        head = {"name": self._info.run, **_numbers(suites), "time": _seconds(document["summary"])}
+        head = {"name": self._info.run, **_numbers(suites), "time": f"{document.summary.duration_s or 0:.3f}"}
         self._out.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites{_attributes(head)}>\n'.encode())
         for name, suite in self._suites.items():
             self._out.write(self._opening(name, suite, document).encode())
@@ -111,7 +112,7 @@ class Junit:
         self._out.write(b"</testsuites>\n")
         self._tests.close()
 
-    def _opening(self, name: str, suite: _Suite, document: Mapping[str, Any]) -> str:
+    def _opening(self, name: str, suite: _Suite, document: AnyRun) -> str:
         """Writes what stands before the tests of a suite."""
         head = {
             "name": cut(name, NAME_CHARS),
@@ -122,10 +123,10 @@ class Junit:
             "timestamp": iso_utc(self._info.created_ms)[:19],
         }
         properties = {
-            "run_id": document["run_id"],
-            "schema_version": document["schema_version"],
-            "kind": document["kind"],
-            "state": document["state"],
+            "run_id": document.run_id,
+            "schema_version": document.schema_version,
+            "kind": document.kind,
+            "state": document.state,
             "source": self._info.source,
         }
         lines = "".join(
@@ -163,7 +164,7 @@ class SuitePerClass:
         """Takes some rows."""
         self._junit.add_by_class(self._tests_of(rows))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: AnyRun) -> None:
         """Writes the file."""
         self._junit.end(document)
 
@@ -222,8 +223,3 @@ def _numbers(suites: Iterable[_Suite]) -> dict[str, str]:
         "failures": str(sum(suite.endings["failure"] for suite in found)),
         "errors": str(sum(suite.endings["error"] for suite in found)),
     }
-
-
-def _seconds(summary: Mapping[str, Any]) -> str:
-    """How long the run took; nothing of one that goes on."""
-    return f"{summary['duration_s'] or 0:.3f}"

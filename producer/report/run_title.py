@@ -1,20 +1,15 @@
 """Names a run in a line, for heads of summaries: the name it was given, its bench, and its input."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from producer.documents import AnyRun
 from producer.report.cells import plain
 
 NAME_CHARS: Final = 60
 
 
-def head_of(document: Mapping[str, Any]) -> str:
-    """Writes the id of a run and what it is called.
-
-    >>> head_of({"run_id": "run-1", "name": "new", "summary": {"name": "Capitals", "source": "bench.yaml"}})
-    'run-1  new  Capitals  bench.yaml'
-    """
-    summary = document["summary"]
-    named = (document.get("name"), summary.get("name"), summary["source"])
+def head_of(document: AnyRun, bench: str = "") -> str:
+    """Writes the id of a run and what it is called, given the name of its bench."""
+    named = (document.name, bench, document.summary.source)
     names = [plain(name, NAME_CHARS) for name in dict.fromkeys(named) if name]
-    return "  ".join([document["run_id"], *names])
+    return "  ".join([document.run_id, *names])

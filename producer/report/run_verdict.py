@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from producer.documents import AnyRun
 from producer.report.interfaces import Outcome
 from producer.text import bounds, percent, plural, sentence_of
 from shared.names import FINAL_STATES, RunState
@@ -90,7 +91,7 @@ class Verdict:
         return f"{text}; {self.targets}" if self.targets else text
 
 
-def verdict_with(document: Mapping[str, Any], outcome: Outcome) -> Verdict:
+def verdict_with(document: AnyRun, outcome: Outcome) -> Verdict:
     """Returns the verdict on a run.
 
     Args:
@@ -98,7 +99,7 @@ def verdict_with(document: Mapping[str, Any], outcome: Outcome) -> Verdict:
         outcome: in the words of its kind.
     """
     failed = [f"{outcome.failed:,} failed"] if outcome.failed else []
-    state = document["state"]
+    state = document.state
     text = outcome.text if state == RunState.FINISHED else f"{state}: {outcome.text}"
     return Verdict(
         _mark(document),
@@ -110,77 +111,60 @@ def verdict_with(document: Mapping[str, Any], outcome: Outcome) -> Verdict:
     )
 
 
-def shortfalls(document: Mapping[str, Any]) -> list[str]:
-    """Names what kept a run of any kind from being whole: errors, skipped items, gates.
-
-    >>> shortfalls({"state": "finished", "counts": {"error": 1, "skipped": 2}, "gates": [{"met": False}]})
-    ['1 error', '2 skipped', '1 gate failed']
-    """
-    counts = document["counts"]
-    missed = sum(not gate["met"] for gate in document.get("gates", ()))
-    named = [plural(counts["error"], "error")] if counts["error"] else []
-    if counts["skipped"] and document["state"] in FINAL_STATES:  # else they may still be worked on
-        named.append(f"{counts['skipped']:,} skipped")
+def shortfalls(document: AnyRun) -> list[str]:
+    """Names what kept a run of any kind from being whole: errors, skipped items, gates."""
+    counts, missed = document.counts, len(document.missed_gates)
+    named = [plural(counts.error, "error")] if counts.error else []
+    if counts.skipped and document.state in FINAL_STATES:  # else they may still be worked on
+        named.append(f"{counts.skipped:,} skipped")
     if missed:
         named.append(f"{plural(missed, 'gate')} failed")
     return named
 
 
-def gate_sentences(document: Mapping[str, Any]) -> list[str]:
+def gate_sentences(document: AnyRun) -> list[str]:
     """Writes the gates of a run, the failed ones first."""
-    gates = sorted(document.get("gates", ()), key=lambda gate: bool(gate["met"]))
-    return [sentence_of(gate["text"]) for gate in gates]
+    gates = sorted(document.gates or (), key=lambda gate: gate.met)
+    return [sentence_of(gate.text) for gate in gates]
 
 
-def rated(document: Mapping[str, Any]) -> Outcome:
-    """Writes how many items passed, of all and of those with an answer; skipped ones are in neither.
-
-    >>> rates = {"pass_rate_of_judged": {"value": 0.75, "low": 0.3006, "high": 0.9544}}
-    >>> counts = {"passed": 3, "decided": 0, "failed": 1, "error": 0}
-    >>> rated({"counts": counts, "summary": {"rates": rates}})[:3]
-    ('3 of 4 passed', '75.0%, 95% interval 30.1-95.4%', 1)
-    >>> rated({"counts": counts | {"error": 2}, "summary": {"rates": rates}})[:3]
-    ('3 of 6 passed', '50.0% of all, 75.0% of 4 answered', 1)
-    """
-    counts = document["counts"]
-    passed, failed = counts["passed"] + counts["decided"], counts["failed"]
+def rated(document: AnyRun) -> Outcome:
+    """Writes how many items passed, of all and of those with an answer; skipped ones are in neither."""
+    counts = document.counts
+    passed, failed = counts.good, counts.failed
     answers = passed + failed
-    judged = answers + counts["error"]
+    judged = answers + counts.error
     if not answers:
         return Outcome(NO_ANSWERS)
     if judged > answers:
         rate = f"{percent(passed / judged)} of all, {percent(passed / answers)} of {answers:,} answered"
         return Outcome(f"{passed:,} of {judged:,} passed", rate, failed)
-    found = document["summary"]["rates"]["pass_rate_of_judged"]
+    found = document.summary.rates.pass_rate_of_judged
     low, high = bounds(found)
-    rate = f"{percent(found['value'])}, 95% interval {low}-{high}%"
+    rate = f"{percent(found.value)}, 95% interval {low}-{high}%"
     return Outcome(f"{passed:,} of {judged:,} passed", rate, failed)
 
 
-def next_command(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the words of the command that most people need next; empty where there is none.
-
-    >>> next_command({"run_id": "r", "state": "finished", "exit": 1, "counts": {"failed": 1, "error": 0}})
-    ('results', 'r', '--failed')
-    """
-    run, state, counts = document["run_id"], document["state"], document["counts"]
+def next_command(document: AnyRun) -> tuple[str, ...]:
+    """Returns the words of the command that most people need next; empty where there is none."""
+    run, state, counts = document.run_id, document.state, document.counts
     if state in {RunState.PAUSED, INTERRUPTED}:
         return ("resume", run)
     if state not in FINAL_STATES:
         return ("watch", run)
-    if state == RunState.ABORTED and counts["error"]:
+    if state == RunState.ABORTED and counts.error:
         return ("retry", run)  # resume leaves the items that ended in errors
-    if state in _CUT_SHORT and document["exit"] != _EXIT_FAILED:
+    if state in _CUT_SHORT and document.exit != _EXIT_FAILED:
         return ("resume", run)
-    if counts["failed"] or counts["error"]:
+    if counts.failed or counts.error:
         return ("results", run, "--failed")
-    return () if document["files"] else ("report", run, "-o", "report.html")
+    return () if document.files else ("report", run, "-o", "report.html")
 
 
-def _mark(document: Mapping[str, Any]) -> str:
+def _mark(document: AnyRun) -> str:
     """Returns the mark of a run: of its state while it goes on, then of its exit code."""
-    if document["state"] == INTERRUPTED:
+    if document.state == INTERRUPTED:
         return _CUT
-    if document["state"] not in FINAL_STATES:
+    if document.state not in FINAL_STATES:
         return _UNDER_WAY
-    return {_EXIT_DONE: _DONE, _EXIT_CUT_SHORT: _CUT}.get(int(document["exit"]), _FAILED)
+    return {_EXIT_DONE: _DONE, _EXIT_CUT_SHORT: _CUT}.get(document.exit, _FAILED)

@@ -13,7 +13,10 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from producer.load.recorded import OutputRow
-from producer.schemas import cases, checks, queries, runs, service, turns
+from producer.queries.documents import QueriesReport, QueriesRun, QueryLine
+from producer.schemas import cases, checks, runs, service, turns
+from producer.schemas.structs import ByTag, Document, schema_of_struct, title_of
+from producer.turns.documents import TraceLine, TurnLine, TurnsRun
 from shared.contracts.case_config import BenchConfig
 from shared.contracts.queries import Baseline
 from shared.contracts.turns import Turn
@@ -21,7 +24,15 @@ from shared.errors import UsageError
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
-OUTPUTS: Final[Mapping[str, type[BaseModel]]] = {
+_RUNS: Final[Mapping[str, Any]] = {"turns": TurnsRun, "queries": QueriesRun}
+
+
+def _run(kind: str, **more: str) -> Document:
+    """The document of a run of one kind."""
+    return Document(_RUNS[kind], constants={"kind": kind, **more})
+
+
+OUTPUTS: Final[Mapping[str, type[BaseModel] | Document | ByTag]] = {
     "cache": service.CacheDocument,
     "cache-clear": service.CacheCleared,
     "compare": runs.CompareDocument,
@@ -38,16 +49,18 @@ OUTPUTS: Final[Mapping[str, type[BaseModel]]] = {
     "limits-unset": service.LimitsUnset,
     "line-cases": cases.CaseLine,
     "line-events": runs.EventLine,
-    "line-queries": queries.QueryLine,
-    "line-traces": turns.TraceLine,
-    "line-turns": turns.TurnLine,
+    "line-queries": Document(QueryLine),
+    "line-traces": Document(TraceLine),
+    "line-turns": Document(TurnLine),
     "models": service.ModelsDocument,
     "notify": runs.NotifyDocument,
     "rank": runs.RankDocument,
     "report": runs.ReportDocument,
     "report-cases": cases.CasesReport,
-    "report-queries": queries.QueriesReport,
-    "report-turns": turns.TurnsReport,
+    "report-queries": Document(QueriesReport),
+    "report-turns": _run("turns")._replace(
+        title="A turns run as .json: the document of run, and every result.", results=TurnLine
+    ),
     "retry": runs.RetryDocument,
     "run": runs.RunDocument,
     "runs": runs.RunsDocument,
@@ -114,7 +127,7 @@ def names() -> dict[str, str]:
     >>> names()["run"][:16], "input-turns" in names()
     ('What run, watch,', True)
     """
-    titles = {name: _title_and_description(model)[0] for name, model in OUTPUTS.items()}
+    titles = {name: _title(output) for name, output in OUTPUTS.items()}
     return titles | {name: title for name, (title, _) in _INPUTS.items()}
 
 
@@ -129,7 +142,10 @@ def schema_of(name: str) -> dict[str, Any]:
     """
     head = {"$schema": DIALECT, "$id": f"urn:proctor:1:{name}"}
     if name in OUTPUTS:
-        return {**head, **_of_output(OUTPUTS[name])}
+        output = OUTPUTS[name]
+        if isinstance(output, Document | ByTag):
+            return {**head, **schema_of_struct(output)}
+        return {**head, **_of_output(output)}
     if name in _INPUTS:
         title, model = _INPUTS[name]
         return {**head, "title": title, **_of_input(model)}
@@ -164,6 +180,11 @@ def _with_checks(schema: JsonSchemaValue) -> JsonSchemaValue:
     definitions["CaseEntry"]["properties"]["checks"]["anyOf"][0] = checks.LIST
     schema["properties"]["default_checks"] |= checks.LIST
     return {**schema, "$defs": {**definitions, checks.NAME: checks.check_definition()}}
+
+
+def _title(output: type[BaseModel] | Document | ByTag) -> str:
+    """What an output is, in one sentence."""
+    return title_of(output) if isinstance(output, Document | ByTag) else _title_and_description(output)[0]
 
 
 def _title_and_description(model: type[BaseModel]) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from producer.aggregate.queries import Status
+from producer.queries.documents import Status
 from producer.schemas.parts import (
     Count,
     Line,
@@ -14,7 +14,6 @@ from producer.schemas.parts import (
     Rate,
     RunFigures,
     RunHead,
-    Time,
 )
 from shared.contracts.mementos import OptionalKey
 from shared.names import Outcome, RunState
@@ -133,22 +132,3 @@ class QueryLine(Line):
     kind: Literal["queries"]
     outcome: Literal[Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED]
     result: QueryResult | None
-
-
-class HarnessConfig(Part):
-    """The settings of the run, as the harness records them."""
-
-    delay: float
-    api_url: str
-    start_from: str
-    version: str
-
-
-class QueriesReport(Part):
-    """A queries run as .json: the results file of the evaluation harness."""
-
-    run_id: str
-    timestamp: Time
-    config: HarnessConfig
-    metrics: Metrics
-    results: tuple[QueryResult, ...]

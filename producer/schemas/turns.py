@@ -152,25 +152,6 @@ class TurnLine(Line):
     """Its length, with --no-text only."""
 
 
-class TurnsReport(TurnsRun):
-    """A turns run as .json: the document of run, and every result."""
-
-    results: tuple[TurnLine, ...]
-
-
-class TraceLine(Part):
-    """A line of results --traces."""
-
-    traceRunId: str
-    transmissionId: str
-    actor: str
-    phase: str
-    status: str
-    summary: str
-    metadata: dict[str, Any]
-    ts: str
-
-
 class DecideDocument(Document):
     """What decide prints with --json."""
 

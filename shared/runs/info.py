@@ -92,9 +92,13 @@ class RunInfo:
     @property
     def title(self) -> str:
         """What people call it: its name, or that of its bench, or its input."""
+        return self.name or self.bench or self.source
+
+    @property
+    def bench(self) -> str:
+        """What its configuration is called; empty without one, or without a name."""
         own = self.snapshot.get(self.kind.name)
-        named = own.get("name") if isinstance(own, dict) else None
-        return self.name or str(named or self.source)
+        return str(own.get("name") or "") if isinstance(own, dict) else ""
 
     @property
     def paid_usd(self) -> float | None:
@@ -110,6 +114,16 @@ class RunInfo:
     def duration_ms(self) -> int | None:
         """Time from the seal to the end, without the time between an end and a retry; None before the end."""
         return None if self.finished_ms is None else self.elapsed_ms(self.finished_ms)
+
+    @property
+    def duration_s(self) -> float | None:
+        """The same in seconds."""
+        return None if self.duration_ms is None else round(self.duration_ms / 1000, 3)
+
+    @property
+    def per_s(self) -> float | None:
+        """Items a second; None before the end."""
+        return round(1000 * self.total / self.duration_ms, 1) if self.duration_ms else None
 
     def elapsed_ms(self, now_ms: int) -> int:
         """Returns the time from the seal, or from the beginning of the load, without that before retries."""

@@ -18,6 +18,7 @@ from tests.chaos.cluster import Cluster
 from tests.chaos.faults import Fault
 from tests.chaos.needs import Setup
 from tests.chaos.workloads import NAMES, SMALL, Workload
+from tests.support.documents import printed
 from tests.support.eventually import eventually
 from tests.support.invariants import nothing_is_left
 from tests.support.processes import ENDED
@@ -77,7 +78,8 @@ def document(cluster: Cluster, workload: Workload) -> dict[str, Any]:
     totals = totals_of(info.kind)
     for page in pages_of(cluster.store, info):
         totals.add(page)
-    return document_of(info, totals)
+    found: dict[str, Any] = printed(document_of(info, totals))
+    return found
 
 
 def problems_of(

@@ -12,6 +12,7 @@ from producer.report.turns.terminal import summary_text
 from shared import keys
 from shared.names import RunState
 from tests.support.conversations import shape
+from tests.support.documents import printed
 from tests.support.eventually import eventually
 from tests.support.live_desk import LiveDesk, LiveModel, parrot, reply, talks
 from tests.support.model_server import Say
@@ -55,7 +56,7 @@ def test_a_killed_worker_costs_no_answer_twice(desk: LiveDesk, processes: Proces
         order[thread].append(int(number))
     assert all(numbers == sorted(numbers) for numbers in order.values())
     assert [json.loads(row.line)["response"] for row in rows[:2]] == ["re: question 0.0", "re: question 0.1"]
-    calls = run_document(desk.store, run)["summary"]["calls"]
+    calls = printed(run_document(desk.store, run))["summary"]["calls"]
     assert (calls["made"], calls["avoided"], calls["prompt_tokens"]) == (72, 12, 720)
     assert desk.info(run).tally["avoided"] == 12
 
@@ -108,8 +109,8 @@ def test_failures_end_their_turn_and_no_other(desk: LiveDesk, processes: Process
         assert lines[3]["call"]["attempts"] == 2
         assert lines[4]["response"] == "plain text"
     document = run_document(desk.store, run)
-    calls = document["summary"]["calls"]
-    assert (document["exit"], calls["given_up"], calls["unread"]) == (1, 1, 1)
+    calls = document.summary.calls
+    assert (document.exit, calls.given_up, calls.unread) == (1, 1, 1)
     assert desk.client.zcard(keys.DEAD_KEY) == 1
 
 
@@ -132,8 +133,8 @@ def test_replies_are_read_as_the_outputs_of_cases_are(desk: LiveDesk, processes:
     assert responses == ["found"] * 4 + ["Just text.", "found"]
     assert [row.code for row in rows] == ["s6ul"] * 4 + ["s6l"] * 2
     document = run_document(desk.store, run)
-    calls = document["summary"]["calls"]
-    assert (calls["made"], calls["unread"], calls["invalid_shapes"]) == (6, 1, 1)
+    calls = document.summary.calls
+    assert (calls.made, calls.unread, calls.invalid_shapes) == (6, 1, 1)
     assert "replies without a JSON object 1 · invalid summaries proposed 1" in summary_text(document)
 
 
@@ -149,7 +150,7 @@ def test_a_wrong_key_ends_the_run(desk: LiveDesk, processes: Processes) -> None:
         assert len(model.asked) == 2
     assert [row.code[:1] for row in rows] == ["s", "x", *[""] * 38]
     assert json.loads(rows[1].line)["error"]["code"] == "upstream_unauthorised"
-    assert run_document(desk.store, run)["exit"] == 3
+    assert run_document(desk.store, run).exit == 3
 
 
 def test_a_cost_cap_ends_the_run_as_incomplete(desk: LiveDesk, processes: Processes) -> None:
@@ -162,8 +163,8 @@ def test_a_cost_cap_ends_the_run_as_incomplete(desk: LiveDesk, processes: Proces
     answered = [row for row in rows if row.code]
     assert 0 < len(answered) == len(model.asked) < 40
     document = run_document(desk.store, run)
-    assert document["exit"] == 4
-    assert document["summary"]["calls"]["cost_usd"] <= 0.1
+    assert document.exit == 4
+    assert document.summary.calls.cost_usd <= 0.1
 
 
 def test_a_long_wait_is_parked_with_what_it_has_been_through(desk: LiveDesk, processes: Processes) -> None:

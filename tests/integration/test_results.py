@@ -57,9 +57,9 @@ def test_the_document_counts_what_the_rows_say(
     document = run_document(inline_worker.store, run)
     lines = list(lines_of(inline_worker, run))
     counted = Counter(line["result"]["decision"] for line in lines)
-    assert document["summary"]["decisions"] == {"must": 0, "should": counted["should"], "skip": 5}
-    assert document["counts"]["decided"] == document["counts"]["total"] == 105
-    assert (document["state"], document["exit"], document["summary"]["threads"]) == ("finished", 0, 10)
+    assert document.summary.decisions == {"must": 0, "should": counted["should"], "skip": 5}
+    assert document.counts.decided == document.counts.total == 105
+    assert (document.state, document.exit, document.summary.threads) == ("finished", 0, 10)
     events = [event["transmissionId"] for event in lines_of(inline_worker, run, "traces")]
     assert events == [f"{run}:{index}" for index in range(105)]
 
@@ -71,8 +71,8 @@ def test_a_running_run_shows_what_it_has(inline_worker: InlineWorker, submitted:
     lines = list(lines_of(inline_worker, run))
     assert [line["index"] for line in lines] == list(range(100))
     document = run_document(inline_worker.store, run)
-    assert (document["state"], document["exit"]) == ("running", 0)
-    assert (document["counts"]["decided"], document["counts"]["skipped"]) == (100, 0)
+    assert (document.state, document.exit) == ("running", 0)
+    assert (document.counts.decided, document.counts.skipped) == (100, 0)
     assert inline_worker.store.info(run).done == 100
 
 
@@ -103,8 +103,8 @@ def test_a_cancelled_run_names_what_it_skipped(
     assert [line["outcome"] for line in lines] == ["decided"] * 100 + ["skipped"] * 300
     assert lines[-1]["result"] is None
     document = run_document(inline_worker.store, run)
-    assert (document["state"], document["exit"]) == ("cancelled", 4)
-    assert document["counts"]["skipped"] == 300
+    assert (document.state, document.exit) == ("cancelled", 4)
+    assert document.counts.skipped == 300
 
 
 def test_runs_of_a_namespace_keep_their_own_results(
@@ -133,7 +133,7 @@ def test_a_poisoned_turn_is_an_error_with_its_thread(
     assert (poisoned["outcome"], poisoned["error"]["code"]) == ("error", "poison")
     assert poisoned["result"]["messageId"] == "t0-1"
     assert (poisoned["result"]["etag"], poisoned["result"]["decision"]) == ("1", None)
-    assert run_document(inline_worker.store, run)["summary"]["errors"] == {"poison": 1}
+    assert run_document(inline_worker.store, run).summary.errors == {"poison": 1}
 
 
 def test_an_unknown_run_is_named(inline_worker: InlineWorker) -> None:

@@ -47,15 +47,15 @@ def test_errors_are_asked_for_again(inline_worker: InlineWorker, submitted: Call
     run = submitted(with_errors(30), chunk_turns=40)
     work(inline_worker)
     before = run_document(inline_worker.store, run)
-    assert (before["exit"], before["summary"]["errors"]) == (1, {"etag_conflict": 30})
+    assert (before.exit, before.summary.errors) == (1, {"etag_conflict": 30})
     assert retry(inline_worker, run) == Retried(items=30, left=0)
     info = inline_worker.store.info(run)
     assert (info.state, info.total, info.done, info.generation) == (RunState.RUNNING, 120, 90, 1)
     assert codes(inline_worker, run) == ["x", "s", "s", "s"] * 30, "the old results stand meanwhile"
     work(inline_worker)
     after = run_document(inline_worker.store, run)
-    assert (after["state"], after["exit"]) == ("finished", 0)
-    assert (after["counts"]["decided"], after["counts"]["error"], after["summary"]["retried"]) == (120, 0, 30)
+    assert (after.state, after.exit) == ("finished", 0)
+    assert (after.counts.decided, after.counts.error, after.summary.retried) == (120, 0, 30)
     assert inline_worker.store.info(run).done == 120
     rows = list(inline_worker.store.rows(run))
     assert [row.index for row in rows] == list(range(120))

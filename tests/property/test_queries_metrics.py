@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.aggregate.queries import calculate_metrics, latency_ms, percentiles, targets
+from producer.aggregate.queries import calculate_metrics, latency_ms, metrics_of, percentiles, targets
 from shared.contracts.query_vocabulary import CATEGORIES, failed
 
 COUNTS = st.integers(0, 9)
@@ -86,15 +86,16 @@ def test_order_does_not_matter(results: list[dict[str, Any]], random: Any) -> No
 @given(RESULTS)
 def test_targets_never_pass_without_data(results: list[dict[str, Any]]) -> None:
     """N/A exactly where the group of the target is empty."""
-    metrics = calculate_metrics(results)
+    metrics = metrics_of(results)
     assert len(targets(metrics)) == 5
     for target in targets(metrics):
-        assert (target.status == "N/A") == (metrics[target.group] == 0)
+        assert (target.status == "N/A") == (getattr(metrics, target.group) == 0)
 
 
 @given(RESULTS)
 def test_percentiles_rise(results: list[dict[str, Any]]) -> None:
     """Each is at least the one before."""
-    values = list(percentiles(Counter(latency_ms(row) for row in results if not failed(row))).values())
+    times = Counter(latency_ms(row) for row in results if not failed(row))
+    values = list(percentiles(times).named().values())
     assert all(low <= high for low, high in pairwise(values))
     assert len(values) == (5 if calculate_metrics(results)["successful_queries"] else 0)

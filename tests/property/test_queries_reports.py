@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.aggregate.queries import calculate_metrics
+from producer.aggregate.queries import calculate_metrics, metrics_of
 from producer.report.queries import console
 from producer.report.queries.to_csv import COLUMNS, results_csv
 from producer.report.queries.to_json import results_json
@@ -52,7 +52,7 @@ BAR = re.compile(r"(?<!\\)(?:\\\\)*\|")
 @given(RESULTS)
 def test_every_table_of_the_report_is_whole(results: list[dict[str, Any]]) -> None:
     """Each table row has as many cells as its head, and every line is one that the report wrote."""
-    text = report_markdown(results, calculate_metrics(results), "eval-1", notes=[HOSTILE])
+    text = report_markdown(results, metrics_of(results), "eval-1", notes=[HOSTILE])
     text.encode()
     assert text.count("\n## ") == 8
     columns = 0

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from producer.document import document_of, totals_of
+from producer.documents import AnyRun
 from producer.report.formats import format_of
 from producer.report.interfaces import ReadsFiles
 from shared.codecs.item_rows import ItemRow
@@ -96,7 +97,7 @@ def written(name: str, rows: Sequence[ItemRow], info: RunInfo) -> str:
     return out.getvalue().decode()
 
 
-def document(rows: Sequence[ItemRow], info: RunInfo) -> dict[str, Any]:
+def document(rows: Sequence[ItemRow], info: RunInfo) -> AnyRun:
     """The document of a run."""
     totals = totals_of(CASES)
     totals.add(rows)

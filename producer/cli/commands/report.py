@@ -3,21 +3,21 @@
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from producer import kinds
 from producer.cli.completions import complete_runs
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import gate_options, refuse_no_text, text_option
 from producer.cli.report_files import FORMATS, plan_files
 from producer.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from producer.documents import AnyRun
     from producer.report.github import Annotations
     from shared.runs import RunInfo
 
@@ -76,22 +76,19 @@ def command(
     return exit_of_gates(document)
 
 
-def _tell_files(session: Session, document: "Mapping[str, Any]") -> None:
+def _tell_files(session: Session, document: "AnyRun") -> None:
     """Names the files that were written."""
     if not session.options.json:
-        for file in document["files"]:
-            session.output.data(file["path"])
+        for file in document.files:
+            session.output.data(file.path)
         return
+    from msgspec import to_builtins  # noqa: PLC0415 - start-up: only this needs it
+
     from producer.cli.ending import exit_of_gates  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    written = {
-        "schema_version": SCHEMA_VERSION,
-        "run_id": document["run_id"],
-        "files": document["files"],
-        **({"gates": document["gates"]} if "gates" in document else {}),
-        "exit": exit_of_gates(document),
-    }
-    session.output.data(json.dumps(written))
+    body = to_builtins(document)
+    written = {key: body[key] for key in ("schema_version", "run_id", "files", "gates") if key in body}
+    session.output.data(json.dumps({**written, "exit": exit_of_gates(document)}))
 
 
 def _annotations(info: "RunInfo", format_name: str | None) -> "Sequence[Annotations]":

@@ -12,8 +12,8 @@ from producer.cli.live.progress import Meter, Progress
 from producer.cli.live.upstream_monitor import UpstreamMonitor
 from producer.cli.live.view import View
 from producer.cli.local.local_workers import LocalWorkers
-from producer.cli.runs_table import is_freeform
 from producer.cli.session import Session
+from producer.run_settings import is_freeform
 from producer.text import duration
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError

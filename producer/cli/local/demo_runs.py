@@ -187,7 +187,7 @@ def _print_verdict(session: Session, ended: _Ended) -> None:
     document = run_document(session.store, ended.run)
     verdict = verdict_of(document)
     sentence = output.folded(f"{verdict.mark} {verdict.sentence}", indent=INDENT)
-    output.data(f"{document['kind']:<{INDENT}}{output.painted(sentence, verdict.style)}")
+    output.data(f"{document.kind:<{INDENT}}{output.painted(sentence, verdict.style)}")
 
 
 def _print_next_steps(session: Session, reports: Path | None) -> None:

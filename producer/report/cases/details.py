@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from producer.documents import AnyRun
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.reasons import reason_of, without_answer
 from producer.report.cases.wording import check_example, check_finding, check_line, dollars, latency
@@ -58,9 +59,9 @@ class FreeformDetails:
             prompt = self._prompts.setdefault(at, (plain(asked_line(case.item), PROMPT_CHARS), []))
             prompt[1].append(_cells(case))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: AnyRun) -> None:
         """Keeps the run's id, for commands in the text."""
-        self._run = document["run_id"]
+        self._run = document.run_id
 
     def text(self, paint: Paint = unpainted) -> str:
         """Draws the panel, and a table for each prompt."""
@@ -102,9 +103,9 @@ class FailureDetails:
             elif case.code or (case.result is not None and not case.result.passed):
                 self._add(case)
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: AnyRun) -> None:
         """Keeps the run's id, for commands in the text."""
-        self._run = document["run_id"]
+        self._run = document.run_id
 
     def text(self, paint: Paint = unpainted) -> str:
         """Writes them one under the other, the most frequent reason first; empty when nothing failed."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from producer.documents import AnyRun
 from producer.report.cases.judge_trust import brief
 from producer.report.cases.wording import FREEFORM, NO_VERDICTS, NONE, by_pass_rate, dollars
 from producer.text import bounds
@@ -34,16 +35,16 @@ class GroupTable(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def group_tables(document: Mapping[str, Any]) -> list[GroupTable]:
+def group_tables(document: AnyRun) -> list[GroupTable]:
     """Returns the tables that have rows, in the order in which they are shown.
 
     Args:
         document: as `producer.document` makes it.
     """
-    summary = document["summary"]
-    if summary["mode"] == FREEFORM:
+    summary = document.summary
+    if summary.mode == FREEFORM:
         return []
-    many_models = len(summary["models"]) > 1
+    many_models = len(summary.models) > 1
     tables = [
         GroupTable("Scores by model", 1, ("Model", *SCORES), _model_rows(document)),
         prompt_table(document),
@@ -51,10 +52,10 @@ def group_tables(document: Mapping[str, Any]) -> list[GroupTable]:
             "Prompts by model",
             ("Model", "Prompt"),
             ("model", "prompt"),
-            summary.get("prompts_by_model", ()) if many_models else (),
+            summary.prompts_by_model or () if many_models else (),
         ),
-        _outcomes("Tags", ("Tag",), ("tag",), summary.get("tags", ())),
-        _checks(summary.get("checks", ())),
+        _outcomes("Tags", ("Tag",), ("tag",), summary.tags or ()),
+        _checks(summary.checks or ()),
     ]
     return [table for table in tables if table.rows]
 
@@ -67,9 +68,9 @@ def has_figure(table: GroupTable, heading: str) -> bool:
     return any(row[at] not in {NONE, "0"} for row in table.rows)
 
 
-def prompt_table(document: Mapping[str, Any]) -> GroupTable:
+def prompt_table(document: AnyRun) -> GroupTable:
     """Returns the table of prompts; without rows where the run has none."""
-    return _outcomes(PROMPTS, ("Prompt",), ("prompt",), document["summary"].get("prompts", ()))
+    return _outcomes(PROMPTS, ("Prompt",), ("prompt",), document.summary.prompts or ())
 
 
 def without_empty_columns(table: GroupTable) -> GroupTable:
@@ -88,7 +89,7 @@ def without_empty_columns(table: GroupTable) -> GroupTable:
     return table._replace(columns=tuple(table.columns[at] for at in kept), rows=rows)
 
 
-def _model_rows(document: Mapping[str, Any]) -> list[list[str]]:
+def _model_rows(document: AnyRun) -> list[list[str]]:
     """Writes the mean scores of models with checks."""
     return [
         [model["model"], *_score_cells(model["score"]), f"{model['score']['n']:,}"]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from producer.aggregate.statistics import mcnemar
+from producer.documents import AnyRun
 from producer.report.cases.html_rows import NAME_CHARS, Column, Pairs
 from producer.report.cases.html_settings import settings_of
 from producer.report.cases.opened_rows import SKIPPED
@@ -48,9 +49,7 @@ IN_VERDICT: Final = ("passed ", "failed ", "not checked ", "errors ", "skipped "
 """Beginnings of remarks that the verdict has already."""
 
 
-def page_of(
-    document: Mapping[str, Any], run: CaseRun, info: RunInfo, pairs: Pairs, order: Sequence[Column]
-) -> Page:
+def page_of(document: AnyRun, run: CaseRun, info: RunInfo, pairs: Pairs, order: Sequence[Column]) -> Page:
     """Returns the head of the page: verdict, reasons, figures.
 
     Args:
@@ -60,12 +59,12 @@ def page_of(
         pairs: how the first two columns differ.
         order: the columns as they are shown.
     """
-    is_freeform = document["summary"]["mode"] == "freeform"
+    is_freeform = document.summary.mode == "freeform"
     verdict = verdict_with(document, outcome(document))
     return Page(
         kind="cases",
         name=info.title,
-        run=document["run_id"],
+        run=document.run_id,
         tone="n" if is_freeform and verdict.tone == "p" else verdict.tone,
         verdict=verdict.heading,
         why=[*verdict.clauses, *_leader(document, pairs, order) * (not is_freeform)],
@@ -76,7 +75,7 @@ def page_of(
     )
 
 
-def ordered(document: Mapping[str, Any], columns: Sequence[Column], *, is_freeform: bool) -> list[Column]:
+def ordered(document: AnyRun, columns: Sequence[Column], *, is_freeform: bool) -> list[Column]:
     """Puts columns in order: the best model first, in a freeform run the fastest; prompts as in the run."""
     models = by_latency(document) if is_freeform else by_pass_rate(document)
     ranks = {model["model"]: at for at, model in enumerate(models)}
@@ -84,7 +83,7 @@ def ordered(document: Mapping[str, Any], columns: Sequence[Column], *, is_freefo
     return sorted(known, key=lambda column: ranks[column[0]])
 
 
-def metrics_of(document: Mapping[str, Any], order: Sequence[Column], *, is_freeform: bool) -> list[Metric]:
+def metrics_of(document: AnyRun, order: Sequence[Column], *, is_freeform: bool) -> list[Metric]:
     """Makes the head of each column: the rate with its interval, latency, cost, failures.
 
     Args:
@@ -92,9 +91,9 @@ def metrics_of(document: Mapping[str, Any], order: Sequence[Column], *, is_freef
         order: the columns as they are shown.
         is_freeform: whether nothing was checked.
     """
-    summary = document["summary"]
-    models = {model["model"]: model for model in summary["models"]}
-    pairs = {(each["model"], each["prompt"]): each for each in summary.get("prompts_by_model", ())}
+    summary = document.summary
+    models = {model["model"]: model for model in summary.models}
+    pairs = {(each["model"], each["prompt"]): each for each in summary.prompts_by_model or ()}
     pairs = pairs if has_prompts(order) else {}
     target = _target(document)
     metrics = [_rated(models[column[0]], pairs.get(column), column) for column in order]
@@ -108,7 +107,7 @@ def has_prompts(order: Sequence[Column]) -> bool:
     return len({prompt for _, prompt in order}) > 1
 
 
-def gate_of(document: Mapping[str, Any]) -> str:
+def gate_of(document: AnyRun) -> str:
     """Returns the note on the line that a gate draws across the bars; empty without one."""
     target = _target(document)
     return "" if target is None else f"┊ gate {100 * target:g}%"
@@ -148,7 +147,7 @@ def _counted(found: Mapping[str, Any], metric: Metric) -> Metric:
     return metric._replace(value=outputs, at=None, captions=("", ""), facts=facts)
 
 
-def models_of(document: Mapping[str, Any], *, is_freeform: bool) -> list[dict[str, Any]]:
+def models_of(document: AnyRun, *, is_freeform: bool) -> list[dict[str, Any]]:
     """Returns what the tables show of each model, in the order of the mode."""
     models = by_latency(document) if is_freeform else by_pass_rate(document)
     return [_model(model) | {"tone": f"t{at % TONES}"} for at, model in enumerate(models)]
@@ -198,13 +197,9 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
     return found
 
 
-def judge_of(document: Mapping[str, Any]) -> str:
-    """Returns the judge's share of the cost; empty without a judge.
-
-    >>> judge_of({"summary": {"judge": {"calls": 2, "cost_usd": 0.5}}})
-    'of it for the judge: $0.50 in 2 calls'
-    """
-    judge = document["summary"]["judge"]
+def judge_of(document: AnyRun) -> str:
+    """Returns the judge's share of the cost; empty without a judge."""
+    judge = document.summary.judge
     if not judge["calls"]:
         return ""
     return f"of it for the judge: {dollars(judge['cost_usd'])} in {plural(judge['calls'], 'call')}"
@@ -226,21 +221,21 @@ def costs_of(models: Sequence[Mapping[str, Any]]) -> Any:
     )
 
 
-def statuses_of(document: Mapping[str, Any]) -> list[tuple[str, int, str]]:
+def statuses_of(document: AnyRun) -> list[tuple[str, int, str]]:
     """Lists why cases did not pass, with counts and meanings; the most frequent first, failed checks last."""
-    summary, skipped = document["summary"], document["counts"]["skipped"]
+    summary, skipped = document.summary, document.counts.skipped
     found = [
         (status, number, MEANINGS.get(status, ""))
-        for status, number in summary["statuses"].items()
+        for status, number in summary.statuses.items()
         if number and status != "passed"
     ]
-    found += [(code, number, "no output") for code, number in summary["errors"].items()]
+    found += [(code, number, "no output") for code, number in summary.errors.items()]
     if skipped:
         found.append((SKIPPED, skipped, "the run ended first"))
     return sorted(found, key=lambda each: (each[0] == CaseStatus.FAILED_CHECKS, -each[1]))
 
 
-def facts_of(document: Mapping[str, Any], info: RunInfo, limit: int) -> list[tuple[str, str]]:
+def facts_of(document: AnyRun, info: RunInfo, limit: int) -> list[tuple[str, str]]:
     """Lists what was run and with which settings, to reproduce or check it.
 
     Args:
@@ -251,10 +246,10 @@ def facts_of(document: Mapping[str, Any], info: RunInfo, limit: int) -> list[tup
     run = CaseRun.from_snapshot(info.snapshot)
     created = datetime.fromtimestamp(info.created_ms / 1000, UTC)
     facts = [
-        ("run", f"{document['run_id']} ({document['state']})"),
+        ("run", f"{document.run_id} ({document.state})"),
         ("description", info.description),
-        ("bench", document["summary"]["name"] if info.name else ""),
-        ("input", document["summary"]["source"]),
+        ("bench", document.summary.name if info.name else ""),
+        ("input", document.summary.source),
         ("submitted", f"{created:%Y-%m-%d %H:%M:%S} UTC"),
         *settings_of(run, limit),
         ("cases, repeats", f"{run.cases:,}, {run.repeat:,}"),
@@ -264,12 +259,12 @@ def facts_of(document: Mapping[str, Any], info: RunInfo, limit: int) -> list[tup
         ("intervals", "Wilson, 95%, by case; errors and cases without an answer count as not passed"),
         ("percentiles", "nearest rank, of answers that were not cached"),
         ("commit", _commit(info)),
-        ("written by", f"Proctor {__version__}, document version {document['schema_version']}"),
+        ("written by", f"Proctor {__version__}, document version {document.schema_version}"),
     ]
     return [(name, value) for name, value in facts if value]
 
 
-def _leader(document: Mapping[str, Any], pairs: Pairs, order: Sequence[Column]) -> list[str]:
+def _leader(document: AnyRun, pairs: Pairs, order: Sequence[Column]) -> list[str]:
     """Returns which model leads, and whether chance explains it; nothing of one model or without answers."""
     models = by_pass_rate(document)
     if len(models) < 2 or models[0]["pass_rate"] is None:  # noqa: PLR2004 - a single model has no lead
@@ -290,27 +285,27 @@ def _leader(document: Mapping[str, Any], pairs: Pairs, order: Sequence[Column]) 
     return [f"{lead}, but {plural(pairs.both, 'case')} cannot tell them apart (p = {p_value:.2f})."]
 
 
-def _meta(document: Mapping[str, Any], run: CaseRun, info: RunInfo) -> list[str]:
+def _meta(document: AnyRun, run: CaseRun, info: RunInfo) -> list[str]:
     """Returns what was run, how long it took, and what it cost."""
-    counts, summary = document["counts"], document["summary"]
-    sizes = [plural(summary["cases"], "case"), plural(len(summary["models_asked"]), "model")]
+    counts, summary = document.counts, document.summary
+    sizes = [plural(summary.cases, "case"), plural(len(summary.models_asked), "model")]
     if run.prompts:
         sizes.append(plural(len(run.prompts), "prompt"))
     what = " × ".join(sizes)  # noqa: RUF001 - the sign for times
-    if summary["repeat"] > 1:
-        what += f", {summary['repeat']} times"
-    done = counts["passed"] + counts["failed"] + counts["error"]
-    took = f"{done:,} of {counts['total']:,} done"
-    took = took if summary["duration_s"] is None else duration(summary["duration_s"])
+    if summary.repeat > 1:
+        what += f", {summary.repeat} times"
+    done = counts.passed + counts.failed + counts.error
+    took = f"{done:,} of {counts.total:,} done"
+    took = took if summary.duration_s is None else duration(summary.duration_s)
     further = [remark for remark in remarks(document) if not remark.startswith(IN_VERDICT)]
     created = datetime.fromtimestamp(info.created_ms / 1000, UTC)
-    return [document["state"], what, took, *further, f"{created:%Y-%m-%d %H:%M} UTC", summary["source"]]
+    return [document.state, what, took, *further, f"{created:%Y-%m-%d %H:%M} UTC", summary.source]
 
 
-def _target(document: Mapping[str, Any]) -> float | None:
+def _target(document: AnyRun) -> float | None:
     """The pass rate that a gate asks for."""
-    gates = [gate for gate in document.get("gates", ()) if gate["metric"] == "pass_rate"]
-    return float(gates[0]["bound"]) if gates else None
+    gates = [gate for gate in document.gates or () if gate.metric == "pass_rate"]
+    return gates[0].bound if gates else None
 
 
 def _model(model: Mapping[str, Any]) -> dict[str, Any]:

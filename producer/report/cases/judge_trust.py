@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from producer.documents import AnyRun
 from producer.report.cases.wording import NONE, dollars
 from producer.report.cells import plain
 from producer.text import plural
@@ -34,13 +35,13 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def judge_lines(document: Mapping[str, Any]) -> list[str]:
+def judge_lines(document: AnyRun) -> list[str]:
     """Writes what the judges decided, and what speaks for and against them, in lines of plain text.
 
     Args:
         document: as `producer.document` makes it.
     """
-    judge = document["summary"]["judge"]
+    judge = document.summary.judge
     if not _is_known(judge):
         return []
     lines = _decided(judge) + _agreed(judge) + _repeated(judge) + _labelled(judge)
@@ -50,7 +51,7 @@ def judge_lines(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def lines_of_judges(document: Mapping[str, Any]) -> list[str]:
+def lines_of_judges(document: AnyRun) -> list[str]:
     """Writes the table in a line for each judge, since a terminal may be too narrow for it."""
     columns, rows = judge_table(document)
     lines = []
@@ -61,9 +62,9 @@ def lines_of_judges(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def judge_table(document: Mapping[str, Any]) -> Table:
+def judge_table(document: AnyRun) -> Table:
     """Makes a row for each judge of a panel; columns without a figure are left out, names not escaped yet."""
-    judge = document["summary"]["judge"]
+    judge = document.summary.judge
     if judge["agreement"] is None:
         return Table((), [])
     rows = [

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.aggregate.turns import ranked
+from producer.documents import AnyRun
 from producer.report.cases.details import FailureDetails, FreeformDetails
 from producer.report.cases.groups import MEANINGS, PROMPTS, GroupTable, group_tables, has_figure, prompt_table
 from producer.report.cases.judge_trust import judge_lines, lines_of_judges
@@ -56,27 +57,27 @@ SPARE: Final = (
 """Columns that a narrow terminal does without, in this order; reports have them."""
 
 
-def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
+def summary_text(document: AnyRun, paint: Paint = unpainted) -> str:
     """Writes models, prompts, outcomes, cost and errors of a run.
 
     Args:
         document: as `producer.document` makes it.
         paint: styles headings.
     """
-    summary = document["summary"]
-    lines = [paint(head_of(document), "bold"), ""]
-    lines += _models(document, paint) if summary["models"] else []
+    summary = document.summary
+    lines = [paint(head_of(document, document.summary.name), "bold"), ""]
+    lines += _models(document, paint) if summary.models else []
     lines += _repeats(document, paint)
     lines += _groups(document, [prompt_table(document)], paint)
     lines += [""] * bool(lines[-1]) + [hanging(" · ".join(remarks(document)), "  ")]
-    if summary["errors"]:
-        by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
+    if summary.errors:
+        by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary.errors))
         lines.append("errors by code: " + ", ".join(by_code))
-    lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
+    lines += [f"{file.format} written to {plain(file.path)}" for file in document.files]
     return "\n".join(lines)
 
 
-def more_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
+def more_text(document: AnyRun, paint: Paint = unpainted) -> str:
     """Writes what `-v` adds: scores, prompts by model, tags, checks, what their columns mean, and judges."""
     tables = [table for table in group_tables(document) if table.title != PROMPTS]
     lines = _groups(document, tables, paint) + _judges(document)
@@ -105,10 +106,10 @@ def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
     ]
 
 
-def _models(document: Mapping[str, Any], paint: Paint) -> list[str]:
+def _models(document: AnyRun, paint: Paint) -> list[str]:
     """Draws one line for each model."""
-    models = document["summary"]["models"]
-    if document["summary"]["mode"] == FREEFORM:
+    models = document.summary.models
+    if document.summary.mode == FREEFORM:
         fast = [
             (
                 plain(model["model"], CELL_CHARS),
@@ -161,22 +162,22 @@ def _count(number: int) -> str:
     return f"{number:,}" if number else ""
 
 
-def _judges(document: Mapping[str, Any]) -> list[str]:
+def _judges(document: AnyRun) -> list[str]:
     """Lists agreement and calibration of the judges, a panel's one by one."""
     lines = judge_lines(document) + lines_of_judges(document)
     return ["", *lines] if lines else []
 
 
-def _repeats(document: Mapping[str, Any], paint: Paint) -> list[str]:
+def _repeats(document: AnyRun, paint: Paint) -> list[str]:
     """Draws the table of repeats: scores of each model over all answers to the same case."""
     rows = [(plain(name, CELL_CHARS), *cells) for name, *cells in repeat_rows(document)]
     return ["", paint("Repeats", "bold"), *table_lines(REPEATS, rows, paint)] if rows else []
 
 
-def _groups(document: Mapping[str, Any], tables: Sequence[GroupTable], paint: Paint) -> list[str]:
+def _groups(document: AnyRun, tables: Sequence[GroupTable], paint: Paint) -> list[str]:
     """Draws tables of groups; none where nothing was answered."""
-    lines, counts = list[str](), document["counts"]
-    if not counts["passed"] + counts["failed"]:
+    lines, counts = list[str](), document.counts
+    if not counts.passed + counts.failed:
         return lines
     for table in tables:
         if not table.rows:
@@ -186,7 +187,7 @@ def _groups(document: Mapping[str, Any], tables: Sequence[GroupTable], paint: Pa
         lines += table_lines(columns, rows[:MOST_ROWS], paint, names=table.names)
         left = len(rows) - MOST_ROWS
         if left > 0:
-            lines.append(f"{left:,} more: `proctor report {document['run_id']} -o report.html`")
+            lines.append(f"{left:,} more: `proctor report {document.run_id} -o report.html`")
     return lines
 
 

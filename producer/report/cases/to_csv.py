@@ -1,9 +1,10 @@
 """Writes a cases run as the table of the documented tool: its seventeen columns, and ours behind them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, BinaryIO, Final
 
+from producer.documents import AnyRun
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cells import csv_lines
 from shared.clock import iso_utc
@@ -66,7 +67,7 @@ class CasesCsvReport:
         """Writes some rows."""
         self._out.write(csv_lines(map(self._row, opened(rows))))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: AnyRun) -> None:
         """Has nothing to add."""
 
     def _row(self, case: OpenedCase) -> list[Any]:

@@ -1,10 +1,11 @@
 """Writes a cases run as one HTML file that needs nothing else: no network, hostile text inert."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
+from producer.documents import AnyRun
 from producer.report.cases.groups import GroupTable, group_tables, without_empty_columns
 from producer.report.cases.html_images import PageImages
 from producer.report.cases.html_rows import NAME_CHARS, TEMPLATE, Column, Matrix
@@ -66,16 +67,16 @@ class CasesHtmlReport:
         for case in opened(rows):
             self._matrix.add(case)
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: AnyRun) -> None:
         """Writes the page."""
         self._out.writelines(self._pieces(document))
 
-    def _pieces(self, document: Mapping[str, Any]) -> Iterator[bytes]:
+    def _pieces(self, document: AnyRun) -> Iterator[bytes]:
         """Yields the page from its verdict to its foot."""
         is_freeform = self._is_freeform
         order = ordered(document, self._matrix.columns, is_freeform=is_freeform)
-        counts = document["counts"]
-        is_all_passed = not is_freeform and counts["passed"] == counts["total"]
+        counts = document.counts
+        is_all_passed = not is_freeform and counts.passed == counts.total
         rows, pairs = self._matrix.rows(order, is_slowest_first=is_all_passed)
         models = models_of(document, is_freeform=is_freeform)
         table = fill(TEMPLATE, "models", models, is_freeform)
@@ -104,7 +105,7 @@ class CasesHtmlReport:
         yield from self._images.pieces()
         yield end(facts_of(document, self._info, self._matrix.limit), folder="cases")
 
-    def _tables(self, document: Mapping[str, Any]) -> list[GroupTable]:
+    def _tables(self, document: AnyRun) -> list[GroupTable]:
         """Returns the tables by prompt, tag and check, without what the page has already."""
         repeated = {*REPEATED, *(["Prompts"] if len(self._run.models) == 1 else [])}
         return [
@@ -150,7 +151,7 @@ class CasesHtmlReport:
         """Names the order that rows are in."""
         return "case number" if self._is_freeform else SLOWEST_FIRST if is_all_passed else "failures first"
 
-    def _head(self, document: Mapping[str, Any], order: Sequence[Column], *, is_all_passed: bool) -> Head:
+    def _head(self, document: AnyRun, order: Sequence[Column], *, is_all_passed: bool) -> Head:
         """Makes the head of the columns: with several prompts models stand above, and prompts below them."""
         metrics = metrics_of(document, order, is_freeform=self._is_freeform)
         run, has_spans = self._run, has_prompts(order)

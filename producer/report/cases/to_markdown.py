@@ -1,8 +1,9 @@
 """Writes a cases run as Markdown: models, what failed, or the outputs of a freeform run prompt by prompt."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO, Final
+from collections.abc import Sequence
+from typing import BinaryIO, Final
 
+from producer.documents import AnyRun
 from producer.report.cases.groups import group_tables
 from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import OpenedCase, opened
@@ -65,16 +66,16 @@ class CasesMarkdownReport:
                 else:
                     self._left += 1
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: AnyRun) -> None:
         """Writes the report."""
-        summary = document["summary"]
+        summary = document.summary
         badge = "**Freeform Mode** — outputs for manual inspection, nothing was checked"
-        verdict, name = verdict_with(document, outcome(document)), document.get("name") or summary["name"]
+        verdict, name = verdict_with(document, outcome(document)), document.name or summary.name
         parts = [
             f"# {markdown(str(verdict))}",
             *[badge] * self._is_freeform,
             *[markdown(" ".join(verdict.why))] * bool(verdict.why),
-            f"{markdown(name, PROMPT_CHARS)} · {headline(document)} · run `{document['run_id']}`",
+            f"{markdown(name, PROMPT_CHARS)} · {headline(document)} · run `{document.run_id}`",
             " · ".join(remarks(document)),
             f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",
             _models(document, is_freeform=self._is_freeform),
@@ -82,7 +83,7 @@ class CasesMarkdownReport:
             *_groups(document),
         ]
         parts += _judges(document)
-        parts += self._outputs() if self._is_freeform else self._failures(document["run_id"])
+        parts += self._outputs() if self._is_freeform else self._failures(document.run_id)
         self._out.write(("\n\n".join(parts) + "\n").encode(errors="replace"))
 
     def _outputs(self) -> list[str]:
@@ -135,7 +136,7 @@ def _why(case: OpenedCase) -> str:
     return "; ".join((case.message, *untold_checks(case)))
 
 
-def _models(document: Mapping[str, Any], *, is_freeform: bool) -> str:
+def _models(document: AnyRun, *, is_freeform: bool) -> str:
     """Writes a line for each model."""
     if is_freeform:
         rows = [
@@ -162,13 +163,13 @@ def _models(document: Mapping[str, Any], *, is_freeform: bool) -> str:
     return _table(("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Cost", *EXTRA_COLUMNS), rows)
 
 
-def _repeats(document: Mapping[str, Any]) -> list[str]:
+def _repeats(document: AnyRun) -> list[str]:
     """Writes the table of repeats: scores of each model over all answers to the same case."""
     rows = [[markdown(name, PROMPT_CHARS), *cells] for name, *cells in repeat_rows(document)]
     return ["## Repeats", _table(REPEATS, rows)] if rows else []
 
 
-def _groups(document: Mapping[str, Any]) -> list[str]:
+def _groups(document: AnyRun) -> list[str]:
     """Writes the tables by score, prompt, tag and check."""
     parts = []
     for table in group_tables(document):
@@ -180,7 +181,7 @@ def _groups(document: Mapping[str, Any]) -> list[str]:
     return parts
 
 
-def _judges(document: Mapping[str, Any]) -> list[str]:
+def _judges(document: AnyRun) -> list[str]:
     """Lists agreement and calibration of the judges, a panel's one by one."""
     lines, (columns, rows) = judge_lines(document), judge_table(document)
     if not lines:

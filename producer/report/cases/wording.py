@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from producer.cases.results import CheckRow
+from producer.documents import AnyRun
 from producer.report.cases.opened_rows import CHECK_UNAVAILABLE, OpenedCase
 from producer.report.interfaces import Outcome
 from producer.report.run_verdict import rated
@@ -105,40 +106,36 @@ def check_example(row: CheckRow) -> str:
     return example_finding(row.name, row.reason, row.score, row.missed)
 
 
-def headline(document: Mapping[str, Any]) -> str:
+def headline(document: AnyRun) -> str:
     """Returns a line with the run and how far it came."""
-    counts, summary = document["counts"], document["summary"]
-    what = f"{plural(summary['cases'], 'case')} by {plural(len(summary['models_asked']), 'model')}"
-    if summary.get("prompts_asked"):
-        what += f" and {plural(len(summary['prompts_asked']), 'prompt')}"
-    if summary["repeat"] > 1:
-        what += f", {summary['repeat']} times"
-    text = f"{document['state']}: {what}"
-    if summary["duration_s"] is None:
-        done = counts["passed"] + counts["failed"] + counts["error"]
-        return f"{text}, {done:,} of {counts['total']:,} done ({share(done, counts['total'])})"
-    return f"{text} in {duration(summary['duration_s'])}"
+    counts, summary = document.counts, document.summary
+    what = f"{plural(summary.cases, 'case')} by {plural(len(summary.models_asked), 'model')}"
+    if summary.prompts_asked:
+        what += f" and {plural(len(summary.prompts_asked), 'prompt')}"
+    if summary.repeat > 1:
+        what += f", {summary.repeat} times"
+    text = f"{document.state}: {what}"
+    if summary.duration_s is None:
+        done = counts.passed + counts.failed + counts.error
+        return f"{text}, {done:,} of {counts.total:,} done ({share(done, counts.total)})"
+    return f"{text} in {duration(summary.duration_s)}"
 
 
-def outcome(document: Mapping[str, Any]) -> Outcome:
-    """Returns how many answers passed, or that nothing was checked.
-
-    >>> outcome({"counts": {"passed": 3, "failed": 0, "error": 0}, "summary": {"mode": "freeform"}}).text
-    '3 outputs, not checked: the bench has no criteria'
-    """
-    counts = document["counts"]
-    answers, errors = counts["passed"] + counts["failed"], counts["error"]
-    if not answers and CHECK_UNAVAILABLE in document["summary"]["errors"]:
+def outcome(document: AnyRun) -> Outcome:
+    """Returns how many answers passed, or that nothing was checked."""
+    counts = document.counts
+    answers, errors = counts.passed + counts.failed, counts.error
+    if not answers and CHECK_UNAVAILABLE in document.summary.errors:
         return Outcome(NO_VERDICTS)
-    if document["summary"]["mode"] != FREEFORM or not answers:
+    if document.summary.mode != FREEFORM or not answers:
         return rated(document)
     outputs = f"{answers:,} of {answers + errors:,} outputs" if errors else plural(answers, "output")
     return Outcome(f"{outputs}, not checked: the bench has no criteria")
 
 
-def by_pass_rate(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def by_pass_rate(document: AnyRun) -> list[dict[str, Any]]:
     """Sorts the models of a summary: the best first, then by name; those without an answer last."""
-    models = document["summary"]["models"]
+    models = document.summary.models
     return sorted(models, key=lambda model: (-_rate(model), model["model"]))
 
 
@@ -147,9 +144,9 @@ def _rate(model: Mapping[str, Any]) -> float:
     return -1.0 if model["pass_rate"] is None else float(model["pass_rate"])
 
 
-def by_latency(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def by_latency(document: AnyRun) -> list[dict[str, Any]]:
     """Sorts the models of a summary: the fastest first, by the 95th percentile; those without one last."""
-    models = document["summary"]["models"]
+    models = document.summary.models
     return sorted(models, key=lambda model: (times_of(model).get("p95", float("inf")), model["model"]))
 
 
@@ -159,34 +156,34 @@ def times_of(model: Mapping[str, Any]) -> Mapping[str, float]:
     return times
 
 
-def remarks(document: Mapping[str, Any]) -> list[str]:
+def remarks(document: AnyRun) -> list[str]:
     """Names outcomes, cost, tokens and the judge, as far as there are any."""
-    counts, summary = document["counts"], document["summary"]
-    tokens = sum(model["prompt_tokens"] + model["completion_tokens"] for model in summary["models"])
-    cached = sum(model["cached"] for model in summary["models"])
-    unknown = sum(model["cost_unknown"] for model in summary["models"])
-    spent = f"cost {dollars(summary['known_cost_usd'])}"
+    counts, summary = document.counts, document.summary
+    tokens = sum(model["prompt_tokens"] + model["completion_tokens"] for model in summary.models)
+    cached = sum(model["cached"] for model in summary.models)
+    unknown = sum(model["cost_unknown"] for model in summary.models)
+    spent = f"cost {dollars(summary.known_cost_usd)}"
     if unknown:
         spent = (
             f"{spent} and {plural(unknown, 'call')} of unknown price"
-            if summary["known_cost_usd"]
+            if summary.known_cost_usd
             else "cost unknown"
         )
-    parts = [f"passed {counts['passed']:,}", f"failed {counts['failed']:,}"]
-    if summary["mode"] == FREEFORM:
-        parts = [f"not checked {counts['passed'] + counts['failed']:,}"]
-    parts += [f"errors {counts['error']:,}"]
-    if counts["skipped"]:
-        parts.append(f"skipped {counts['skipped']:,}")
-    paid = summary.get("paid_usd")
-    if paid and dollars(paid) != dollars(summary["known_cost_usd"]):
+    parts = [f"passed {counts.passed:,}", f"failed {counts.failed:,}"]
+    if summary.mode == FREEFORM:
+        parts = [f"not checked {counts.passed + counts.failed:,}"]
+    parts += [f"errors {counts.error:,}"]
+    if counts.skipped:
+        parts.append(f"skipped {counts.skipped:,}")
+    paid = summary.paid_usd
+    if paid and dollars(paid) != dollars(summary.known_cost_usd):
         spent = f"{spent}, paid {dollars(paid)}"
     parts += [spent, f"tokens {tokens:,}"]
     if cached:
         parts.append(f"{cached:,} from cache (cost and tokens of the original calls, latencies excluded)")
-    if summary["retried"]:
-        parts.append(f"retried {summary['retried']:,}")
-    judge = summary["judge"]
+    if summary.retried:
+        parts.append(f"retried {summary.retried:,}")
+    judge = summary.judge
     votes = f" by {judge['calls']:,} votes" if len(judge["judges"]) > 1 else ""
     if judge["calls"]:
         parts.append(f"judged {judge['judged'] if votes else judge['calls']:,}{votes}")
@@ -213,7 +210,7 @@ def extra_cells(model: Mapping[str, Any]) -> list[str]:
     return [interval, seconds(model["latency_ms"].get("p50")), f"{model['latency_n']:,}"]
 
 
-def repeat_rows(document: Mapping[str, Any]) -> list[list[str]]:
+def repeat_rows(document: AnyRun) -> list[list[str]]:
     """Writes a row for each model with repeated answers: its name, not made safe, and its figures.
 
     A run without criteria has none: there is nothing to be flaky about.
@@ -221,7 +218,7 @@ def repeat_rows(document: Mapping[str, Any]) -> list[list[str]]:
     return [
         [model["model"], *_repeat_cells(model["repeats"])]
         for model in _models(document)
-        if model["repeats"] and document["summary"]["mode"] != FREEFORM
+        if model["repeats"] and document.summary.mode != FREEFORM
     ]
 
 
@@ -241,6 +238,6 @@ def _repeat_cells(repeats: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _models(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _models(document: AnyRun) -> list[dict[str, Any]]:
     """Sorts the models as the table above does."""
-    return (by_latency if document["summary"]["mode"] == FREEFORM else by_pass_rate)(document)
+    return (by_latency if document.summary.mode == FREEFORM else by_pass_rate)(document)

@@ -1,10 +1,11 @@
 """What a terminal shows of a run of single items: how it ended, counts, latencies and errors."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from producer.aggregate.turns import ranked
+from producer.items.documents import ItemsRun
 from producer.report.cells import plain
 from producer.report.interfaces import Outcome, Paint, Screen, unpainted
 from producer.report.items.opened_rows import opened
@@ -19,52 +20,39 @@ CELL_CHARS: Final = 60
 """Longest text in a cell."""
 
 
-def headline(document: Mapping[str, Any]) -> str:
+def headline(document: ItemsRun) -> str:
     """Writes in one line what the run is and how far it came."""
-    counts, summary = document["counts"], document["summary"]
-    text = f"{document['state']}: {plural(counts['total'], 'item')}"
-    if summary["duration_s"] is None:
-        done = sum(counts.values()) - counts["total"]
-        return f"{text}, {done:,} done ({share(done, counts['total'])})"
-    return f"{text} in {duration(summary['duration_s'])}"
+    counts, summary = document.counts, document.summary
+    text = f"{document.state}: {plural(counts.total, 'item')}"
+    if summary.duration_s is None:
+        done = counts.done + counts.skipped
+        return f"{text}, {done:,} done ({share(done, counts.total)})"
+    return f"{text} in {duration(summary.duration_s)}"
 
 
-def outcome(document: Mapping[str, Any]) -> Outcome:
-    """Returns how many items passed, or have a result where nothing is checked.
-
-    >>> counts = {"passed": 2, "failed": 1, "error": 1, "decided": 0}
-    >>> outcome({"counts": counts, "summary": {"rates": {}}}).text
-    '2 of 4 passed'
-    """
+def outcome(document: ItemsRun) -> Outcome:
+    """Returns how many items passed, or have a result where nothing is checked."""
     return rated(document)
 
 
-def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
+def summary_text(document: ItemsRun, paint: Paint = unpainted) -> str:
     """Writes counts, latencies and errors of a run.
 
     Args:
         document: as `producer.document` makes it.
         paint: colours the name of the run.
     """
-    summary, counts = document["summary"], document["counts"]
+    summary, counts = document.summary, document.counts
     lines = [paint(head_of(document), "bold"), ""]
-    lines.append(" · ".join(f"{word} {number:,}" for word, number in outcomes_of(counts).items()))
-    if latencies := summary.get("latency_ms"):
-        lines.append(f"latency: {', '.join(f'{name} {time:,} ms' for name, time in latencies.items())}")
-    if errors := summary.get("errors"):
-        codes = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(errors))
+    lines.append(" · ".join(f"{word} {number:,}" for word, number in counts.named().items()))
+    if summary.latency_ms:
+        latencies = summary.latency_ms.named().items()
+        lines.append(f"latency: {', '.join(f'{name} {time:,} ms' for name, time in latencies)}")
+    if summary.errors:
+        codes = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary.errors))
         lines.append("errors by code: " + ", ".join(codes))
-    lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
+    lines += [f"{file.format} written to {plain(file.path)}" for file in document.files]
     return "\n".join(lines)
-
-
-def outcomes_of(counts: Mapping[str, int]) -> dict[str, int]:
-    """Returns the outcomes that occurred.
-
-    >>> outcomes_of({"total": 3, "passed": 3, "failed": 0})
-    {'passed': 3}
-    """
-    return {word: number for word, number in counts.items() if number and word != "total"}
 
 
 def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:

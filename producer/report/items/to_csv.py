@@ -1,8 +1,9 @@
 """Writes a run of single items as CSV: the columns that all kinds have, then those of the kind."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Sequence
+from typing import BinaryIO
 
+from producer.items.documents import ItemsRun
 from producer.report.cells import csv_lines
 from producer.report.items.opened_rows import COLUMNS, cells_of, opened
 from shared.codecs.item_rows import ItemRow
@@ -26,5 +27,5 @@ class ItemsCsvReport:
         """Writes some rows."""
         self._out.write(csv_lines(cells_of(self._kind, item, self._columns) for item in opened(rows)))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: ItemsRun) -> None:
         """Has nothing to add."""

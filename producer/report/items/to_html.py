@@ -6,6 +6,7 @@ from typing import Any, BinaryIO, Final
 
 from producer.aggregate.statistics import wilson
 from producer.item_ids import item_id
+from producer.items.documents import ItemsRun
 from producer.report.cells import plain
 from producer.report.html.rendering import cut, fill, text_limit
 from producer.report.html.viewer import (
@@ -75,16 +76,16 @@ class ItemsHtmlReport:
             group = "fenp".find(shown["letter"]) if row.outcome in LETTERS else len(LETTERS)
             self._rows.add(Row(shown["id"], html, shown["letter"], {"reason": reasons}, orders), group=group)
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: ItemsRun) -> None:
         """Writes the page."""
         for piece in self._pieces(document):
             self._out.write(piece)
 
-    def _pieces(self, document: Mapping[str, Any]) -> Iterator[bytes]:
+    def _pieces(self, document: ItemsRun) -> Iterator[bytes]:
         """Yields the page from top to bottom."""
         info = self._info
         verdict = verdict_with(document, outcome(document))
-        retried = document["summary"].get("retried", 0)
+        retried = document.summary.retried
         meta = [headline(document)]
         if retried:
             meta.append(f"{retried:,} tried again")
@@ -148,18 +149,18 @@ class ItemsHtmlReport:
         }
 
 
-def _metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
+def _metrics(document: ItemsRun) -> Iterator[Metric]:
     """Yields the cards of the strip: what passed, of those with a verdict and of all; and latencies."""
-    counts, summary = document["counts"], document["summary"]
-    judged = counts["passed"] + counts["failed"]
+    counts, summary = document.counts, document.summary
+    judged = counts.answered
     if judged:
-        rate = wilson(counts["passed"], judged)
-        facts = [Fact(f"{counts['passed']:,} of {judged:,} with a result")]
-        if counts["failed"]:
-            facts.append(Fact(f"✗ {counts['failed']:,} failed", tone="f"))
-        if counts["error"]:
-            facts.append(Fact(f"! {counts['error']:,} without", tone="e"))
-        interval = f"95%: {' to '.join(bounds(rate.as_document(), 0))}"
+        rate = wilson(counts.passed, judged)
+        facts = [Fact(f"{counts.passed:,} of {judged:,} with a result")]
+        if counts.failed:
+            facts.append(Fact(f"✗ {counts.failed:,} failed", tone="f"))
+        if counts.error:
+            facts.append(Fact(f"! {counts.error:,} without", tone="e"))
+        interval = f"95%: {' to '.join(bounds(rate.rounded(), 0))}"
         value = percent(rate.value)
         yield Metric(
             "Passed",
@@ -171,23 +172,23 @@ def _metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
             facts=facts,
         )
     else:
-        number = counts["decided"]
-        facts = [Fact(f"of {counts['total']:,}")]
+        number = counts.decided
+        facts = [Fact(f"of {counts.total:,}")]
         yield Metric("With a result", f"{number:,}" if number else "none", facts=facts)
-    if times := summary.get("latency_ms"):
-        facts = [Fact(f"P95 {times['p95']:,} ms, at most {times['max']:,} ms")]
-        facts.append(Fact(f"n = {summary['latency_n']:,}"))
-        yield Metric("Latency, P50", f"{times['p50']:,} ms", facts=facts)
-    if summary.get("cost_usd"):
-        yield Metric("Cost", cost(summary["cost_usd"]))
+    if times := summary.latency_ms:
+        facts = [Fact(f"P95 {times.p95:,} ms, at most {times.max:,} ms")]
+        facts.append(Fact(f"n = {summary.latency_n:,}"))
+        yield Metric("Latency, P50", f"{times.p50:,} ms", facts=facts)
+    if summary.cost_usd:
+        yield Metric("Cost", cost(summary.cost_usd))
 
 
-def _facts(document: Mapping[str, Any], info: RunInfo) -> Iterator[tuple[str, str]]:
+def _facts(document: ItemsRun, info: RunInfo) -> Iterator[tuple[str, str]]:
     """Yields what was run."""
-    yield "run", f"{info.run} ({document['state']})"
+    yield "run", f"{info.run} ({document.state})"
     yield "input", info.source
     yield "submitted", iso_utc(info.created_ms)
-    if document["summary"]["duration_s"] is not None:
-        yield "took", duration(document["summary"]["duration_s"])
+    if document.summary.duration_s is not None:
+        yield "took", duration(document.summary.duration_s)
     yield "every result, whole", f"proctor results {info.run} --format jsonl"
-    yield "written by", f"Proctor {__version__}, document version {document['schema_version']}"
+    yield "written by", f"Proctor {__version__}, document version {document.schema_version}"

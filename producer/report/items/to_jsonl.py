@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from producer.item_ids import item_id
+from producer.items.documents import ItemsRun
 from producer.report.items.opened_rows import poisoned as poisoned_item
 from producer.report.json_document import JsonDocument
 from shared.clock import iso_utc
@@ -32,7 +33,7 @@ class ItemsJsonlReport:
         """Writes some rows, one a line."""
         self._out.write(b"".join(map(self._line, rows)))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: ItemsRun) -> None:
         """Has nothing to add."""
 
 

@@ -1,9 +1,10 @@
 """Writes a run of single items as JUnit XML: one suite, a test for each item."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO
 
+from producer.items.documents import ItemsRun
 from producer.report.items.opened_rows import OpenedItem, opened
 from producer.report.junit import NEVER, Junit, JunitTest
 from shared.codecs.item_rows import ItemRow
@@ -26,7 +27,7 @@ class ItemsJunitReport:
         """Takes some rows."""
         self._junit.add(self._suite, tests_of(rows))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: ItemsRun) -> None:
         """Writes the file."""
         self._junit.end(document)
 

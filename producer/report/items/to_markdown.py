@@ -1,11 +1,12 @@
 """Writes a run of single items as Markdown: the counts, and the first items."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, BinaryIO, Final
 
+from producer.items.documents import ItemsRun
 from producer.report.cells import markdown
 from producer.report.items.opened_rows import COLUMNS, cells_of, opened
-from producer.report.items.terminal import headline, outcome, outcomes_of
+from producer.report.items.terminal import headline, outcome
 from producer.report.run_verdict import verdict_with
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
@@ -34,7 +35,7 @@ class ItemsMarkdownReport:
         first = opened(rows[: SHOWN - len(self._rows)])
         self._rows += [cells_of(self._info.kind, item, self._columns) for item in first]
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: ItemsRun) -> None:
         """Writes the report."""
         run, columns = self._info.run, (*COLUMNS, *self._columns)
         verdict = verdict_with(document, outcome(document))
@@ -46,10 +47,10 @@ class ItemsMarkdownReport:
             "",
         ]
         lines += ["| outcome | items |", "| --- | --- |"]
-        lines += [f"| {word} | {number:,} |" for word, number in outcomes_of(document["counts"]).items()]
+        lines += [f"| {word} | {number:,} |" for word, number in document.counts.named().items()]
         lines += ["", f"| {' | '.join(columns)} |", f"| {' | '.join('---' for _ in columns)} |"]
         lines += [f"| {' | '.join(markdown(str(cell), CELL_CHARS) for cell in row)} |" for row in self._rows]
-        left = document["counts"]["total"] - len(self._rows)
+        left = document.counts.total - len(self._rows)
         if left > 0:
             lines += ["", f"{left:,} more: `proctor results {run}`."]
         self._out.write("\n".join([*lines, ""]).encode(errors="replace"))

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from producer.aggregate.queries import check_of
 from producer.aggregate.related import ByCase
 from producer.aggregate.statistics import wilson
+from producer.documents import Rate
 from producer.report.cells import plain
 from producer.text import plural
 from shared.contracts.query_vocabulary import CHECKS, failed
@@ -32,12 +33,25 @@ NO_CHECK: Final = "no check is applicable"
 """The kind of a failure that no check found."""
 
 
+class CountedCheck(NamedTuple):
+    """The verdicts of one check."""
+
+    name: str
+    passed: int
+    failed: int
+    not_applicable: int
+    rate: Rate
+    """Of those that passed or failed."""
+    reason: str
+    """The kind of its failures."""
+
+
 class CheckCounts:
     """Counts the verdicts of the checks on queries with an answer.
 
     >>> counts = CheckCounts()
     >>> counts.add({"error": None, "checks": {"latency": {"pass": True}}})
-    >>> [(row["passed"], row["failed"]) for row in counts.rows()][-1]
+    >>> [(row.passed, row.failed) for row in counts.rows()][-1]
     (1, 0)
     """
 
@@ -54,21 +68,16 @@ class CheckCounts:
             self._words[name, word] += 1
             self._by_query[name].add(result.get("id"), (int(word == PASSED), int(word == FAILED)))
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[CountedCheck]:
         """Returns what a table shows of each check."""
         return [self._row(name) for name in CHECKS]
 
-    def _row(self, name: str) -> dict[str, Any]:
+    def _row(self, name: str) -> CountedCheck:
         """What a table shows of one check."""
         passed, failures = self._words[name, PASSED], self._words[name, FAILED]
-        effect = self._by_query[name].effect([0], [0, 1])
-        return {
-            "name": name,
-            "passed": passed,
-            "failed": failures,
-            "not_applicable": self._words[name, NOT_APPLICABLE],
-            "rate": wilson(passed, passed + failures, effect=effect).as_document(),
-        }
+        rate = wilson(passed, passed + failures, effect=self._by_query[name].effect([0], [0, 1])).rounded()
+        not_applicable = self._words[name, NOT_APPLICABLE]
+        return CountedCheck(name, passed, failures, not_applicable, rate, REASON_OF_CHECK[name])
 
 
 def word_of(check: Check) -> str:

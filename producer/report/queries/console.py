@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from producer.aggregate.queries import targets
+from producer.queries.documents import Metrics
 from producer.report.cells import plain
 from shared.contracts.query_vocabulary import confidence_of, failed
 
@@ -122,13 +123,13 @@ def written_files(json_path: Path, csv_path: Path, report_path: Path) -> str:
     return _text(("Writing output files...", *paths))
 
 
-def summary(metrics: Mapping[str, Any]) -> str:
+def summary(metrics: Metrics) -> str:
     """Returns the block at the end."""
-    count = f"{metrics['successful_queries']}/{metrics['total_queries']} successful"
+    count = f"{metrics.successful_queries}/{metrics.total_queries} successful"
     lines = [
         f"  {_SUMMARY_LABELS[target.metric]:{_LABEL_WIDTH}} {target.reached}"
         f" (target: {target.wanted(decimals=1)})"
-        for target in targets(dict(metrics))
+        for target in targets(metrics)
     ]
     return _text((RULE, "  EVALUATION SUMMARY", RULE, f"  {'Queries:':{_LABEL_WIDTH}} {count}", *lines, RULE))
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from producer.queries.documents import QueriesRun
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, unpainted
 from producer.report.queries.check_reasons import FAILED, NO_CHECK, REASON_OF_CHECK, found_by_checks
@@ -64,9 +65,9 @@ class QueryFailures:
             else:
                 self._add_failure(query.result, name)
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: QueriesRun) -> None:
         """Keeps the run's id, for the command that lists the rest."""
-        self._run = document["run_id"]
+        self._run = document.run_id
 
     def text(self, paint: Paint = unpainted) -> str:
         """Writes them one under the other, the most frequent check first; empty when nothing failed."""

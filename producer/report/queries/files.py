@@ -7,7 +7,10 @@ from os import W_OK, access, strerror
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from msgspec import convert
+
 from producer.atomic_file import atomic_file
+from producer.queries.documents import Metrics
 from producer.report.queries.to_csv import results_csv
 from producer.report.queries.to_json import results_json
 from producer.report.queries.to_markdown import report_markdown
@@ -110,7 +113,7 @@ def write_report_md(
         ConfigError: the file cannot be written.
         InfrastructureError: the disk is full.
     """
-    _write(path, report_markdown(results, metrics, run_id, notes=notes).encode())
+    _write(path, report_markdown(results, convert(metrics, Metrics), run_id, notes=notes).encode())
 
 
 def _write(path: Path, content: bytes) -> None:

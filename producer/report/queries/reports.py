@@ -11,6 +11,9 @@ from tempfile import TemporaryFile
 from textwrap import indent
 from typing import Any, BinaryIO, Final
 
+from msgspec import to_builtins
+
+from producer.queries.documents import QueriesRun
 from producer.report.cells import csv_lines, markdown
 from producer.report.queries.check_reasons import failures
 from producer.report.queries.opened_rows import opened
@@ -55,7 +58,7 @@ class QueriesCsvReport:
         results = (query.result for query in opened(rows) if query.result is not None)
         self._out.write(csv_lines(map(csv_row, results)))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: QueriesRun) -> None:
         """Has nothing to add."""
 
 
@@ -80,11 +83,15 @@ class QueriesJsonReport:
                 self._waiting.write(self._between + text.encode(errors="backslashreplace"))
                 self._between = b",\n"
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: QueriesRun) -> None:
         """Writes the file."""
         info = self._info
         head = results_json(
-            [], document["summary"]["metrics"], config_of(info), run_id=info.run, began_ms=info.created_ms
+            [],
+            to_builtins(document.summary.metrics),
+            config_of(info),
+            run_id=info.run,
+            began_ms=info.created_ms,
         )
         with self._waiting as waiting:
             if not waiting.tell():
@@ -124,13 +131,13 @@ class QueriesMarkdownReport:
                 if len(self._failed) < MOST_FAILURES:
                     self._failed.append(_failed_row(query.result))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: QueriesRun) -> None:
         """Writes the report."""
         text = verdict_markdown(
             verdict_with(document, outcome(document)),
             list(self._blocks()),
             self._sections,
-            document["summary"]["metrics"],
+            document.summary.metrics,
             run_id=self._info.run,
             notes=[*notes_of(self._info), *_unsent(document)],
         )
@@ -170,13 +177,12 @@ def notes_of(info: RunInfo) -> list[str]:
     return notes
 
 
-def _unsent(document: Mapping[str, Any]) -> list[str]:
+def _unsent(document: QueriesRun) -> list[str]:
     """Returns a note about a run that is not complete."""
-    counts = document["counts"]
-    done = counts["passed"] + counts["failed"] + counts["error"]
-    if done == counts["total"]:
+    counts = document.counts
+    if counts.done == counts.total:
         return []
-    return [f"partial: {done} of {counts['total']} queries were sent ({document['state']})"]
+    return [f"partial: {counts.done} of {counts.total} queries were sent ({document.state})"]
 
 
 def _failed_row(result: Mapping[str, Any]) -> tuple[str, ...]:

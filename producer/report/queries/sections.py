@@ -14,6 +14,7 @@ from producer.aggregate.queries import (
     latency_ms,
     targets,
 )
+from producer.queries.documents import Metrics
 from shared.contracts.query_vocabulary import CHECKS, confidence_of, failed, json_object
 
 Result = Mapping[str, Any]
@@ -41,36 +42,36 @@ class Listing(NamedTuple):
     """Makes the row; None for a result that does not stand in it."""
 
 
-def metric_rows(metrics: Mapping[str, Any]) -> list[tuple[str, Row]]:
+def metric_rows(metrics: Metrics) -> list[tuple[str, Row]]:
     """Section 2: each metric beside its target; nothing hostile stands in it.
 
     Returns:
         For each row the metric's key, and the cells.
     """
     rows = list[tuple[str, Row]]()
-    for target in targets(dict(metrics)):
+    for target in targets(metrics):
         cells = (target.label, target.reached, target.wanted(), target.status)
         rows.append((target.metric, cells))
-        if target.metric == "citation_accuracy" and metrics["citation_na_queries"]:
-            raw = f"{metrics['citation_accuracy_raw']:.1f}%"
-            not_applicable = f"{metrics['citation_na_queries']} N/A"
+        if target.metric == "citation_accuracy" and metrics.citation_na_queries:
+            raw = f"{metrics.citation_accuracy_raw:.1f}%"
+            not_applicable = f"{metrics.citation_na_queries} N/A"
             rows.append(("citation_accuracy_raw", ("Citation (raw)", raw, "-", not_applicable)))
-    fast = _share(metrics["latency_under_5s"], metrics["successful_queries"])
+    fast = _share(metrics.latency_under_5s, metrics.successful_queries)
     return [*rows, ("latency_under_5s", ("Latency < 5s", fast, "-", "-"))]
 
 
-def category_rows(metrics: Mapping[str, Any], cell: Cell) -> list[Row]:
+def category_rows(metrics: Metrics, cell: Cell) -> list[Row]:
     """Section 3: the same by category."""
     return [
         (
             cell(category),
-            str(numbers["total"]),
-            _share(numbers["deflection_rate"], numbers["in_scope"]),
-            _share(numbers["citation_accuracy"], numbers["citation_applicable"]),
-            _share(numbers["hallucination_rate"], numbers["total"]),
-            f"{numbers['avg_latency_ms']:.0f}ms" if numbers["total"] else "N/A",
+            str(numbers.total),
+            _share(numbers.deflection_rate, numbers.in_scope),
+            _share(numbers.citation_accuracy, numbers.citation_applicable),
+            _share(numbers.hallucination_rate, numbers.total),
+            f"{numbers.avg_latency_ms:.0f}ms" if numbers.total else "N/A",
         )
-        for category, numbers in metrics["by_category"].items()
+        for category, numbers in metrics.by_category.items()
     ]
 
 

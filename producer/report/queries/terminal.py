@@ -1,12 +1,14 @@
 """Writes the summary of a queries run and its results for a terminal, as plain text."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from producer.aggregate.queries import TARGETS, Target, targets
 from producer.aggregate.turns import ranked
+from producer.documents import Counts
+from producer.queries.documents import QueriesRun, QueriesSummary
 from producer.report.cells import plain
 from producer.report.interfaces import Details, Paint, Screen, unpainted
 from producer.report.queries.check_reasons import failures
@@ -32,27 +34,26 @@ NO_VALUE: Final = "N/A"
 _LABELS: Final = max(len(target.label) for target in TARGETS)
 
 
-def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
+def summary_text(document: QueriesRun, paint: Paint = unpainted) -> str:
     """Writes outcomes, metrics against their targets, latencies and errors of a run.
 
     Args:
         document: as `producer.document` makes it.
         paint: colours the name of the run, and whether targets are met.
     """
-    summary, counts = document["summary"], document["counts"]
+    summary, counts = document.summary, document.counts
     lines = [paint(head_of(document), "bold"), ""]
-    metrics = [_target(each, paint) for each in targets(summary["metrics"]) if each.status != NO_VALUE]
+    metrics = [_target(each, paint) for each in targets(summary.metrics) if each.status != NO_VALUE]
     lines += [*metrics, ""] if metrics else []
     lines += [" · ".join(f"{word} {number:,}" for word, number in _remarks(summary, counts))]
-    if summary["latency_ms"]:
-        claimed = summary["server_latency_ms"]
-        server = _times({name: claimed[name] for name in ("p50", "p95") if name in claimed})
-        lines.append(f"latency: {_times(summary['latency_ms'])}")
-        lines += [f"latency by the server: {server}"] if server else []
-    if summary["errors"]:
-        by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
+    if summary.latency_ms:
+        lines.append(f"latency: {_times(summary.latency_ms.named())}")
+        if claimed := summary.server_latency_ms:
+            lines.append(f"latency by the server: {_times({'p50': claimed.p50, 'p95': claimed.p95})}")
+    if summary.errors:
+        by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary.errors))
         lines.append("errors by code: " + ", ".join(by_code))
-    lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
+    lines += [f"{file.format} written to {plain(file.path)}" for file in document.files]
     return "\n".join(lines)
 
 
@@ -76,15 +77,14 @@ def _cells(query: OpenedQuery) -> list[str]:
     ]
 
 
-def _headline(document: Mapping[str, Any]) -> str:
+def _headline(document: QueriesRun) -> str:
     """Returns a line with the run and how far it came."""
-    counts, summary = document["counts"], document["summary"]
-    text = f"{document['state']}: {plural(counts['total'], 'query')}"
-    text += f" to {plain(summary['api_url'], CELL_CHARS)}"
-    if summary["duration_s"] is None:
-        done = counts["passed"] + counts["failed"] + counts["error"]
-        return f"{text}, {done:,} done ({share(done, counts['total'])})"
-    return f"{text} in {duration(summary['duration_s'])}"
+    counts, summary = document.counts, document.summary
+    text = f"{document.state}: {plural(counts.total, 'query')}"
+    text += f" to {plain(summary.api_url, CELL_CHARS)}"
+    if summary.duration_s is None:
+        return f"{text}, {counts.done:,} done ({share(counts.done, counts.total)})"
+    return f"{text} in {duration(summary.duration_s)}"
 
 
 def _times(percentiles: Mapping[str, int]) -> str:
@@ -103,15 +103,15 @@ def _target(target: Target, paint: Paint) -> str:
     return f"  {label}  {value:>8}  {target.wanted():<9} {status}"
 
 
-def _remarks(summary: Mapping[str, Any], counts: Mapping[str, int]) -> list[tuple[str, int]]:
+def _remarks(summary: QueriesSummary, counts: Counts) -> list[tuple[str, int]]:
     """Returns the outcomes and further counts with their labels."""
     labelled = [
-        ("passed", counts["passed"], True),
-        ("failed", counts["failed"], True),
-        ("errors", counts["error"], True),
-        ("skipped", counts["skipped"], False),
-        ("retried", summary["retried"], False),
-        ("deflections without required keywords", summary["vacuous_deflections"], False),
+        ("passed", counts.passed, True),
+        ("failed", counts.failed, True),
+        ("errors", counts.error, True),
+        ("skipped", counts.skipped, False),
+        ("retried", summary.retried, False),
+        ("deflections without required keywords", summary.vacuous_deflections, False),
     ]
     return [(word, number) for word, number, is_always_shown in labelled if number or is_always_shown]
 

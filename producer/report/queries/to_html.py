@@ -1,10 +1,11 @@
 """Writes a queries run as one HTML file: the verdict, the metrics, one row a query, and tables below."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, Final
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, Final
 
 from producer.aggregate.queries import measured_ms
+from producer.queries.documents import QueriesRun
 from producer.report.html.rendering import fill, text_limit
 from producer.report.html.viewer import Chip, Group, Head, Row, Rows, begin, end, strip, tools
 from producer.report.queries.check_reasons import REASON_OF_CHECK, CheckCounts
@@ -79,12 +80,12 @@ class QueriesHtmlReport:
                 self._measured += shown.latency is not None
                 self._measured_ms += shown.latency or 0
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: QueriesRun) -> None:
         """Writes the page."""
         for piece in self._pieces(document):
             self._out.write(piece)
 
-    def _pieces(self, document: Mapping[str, Any]) -> Iterator[bytes]:
+    def _pieces(self, document: QueriesRun) -> Iterator[bytes]:
         """Yields the page from top to bottom."""
         yield begin(page_of(document, self._info, is_brief=self._whole < len(self._rows)))
         measured = self._measured_ms / self._measured if self._measured else None
@@ -98,7 +99,7 @@ class QueriesHtmlReport:
         yield tables(document, self._checks, self._missed, self._times)
         yield end(facts_of(document, self._info), folder=FOLDER, row="query", cell="")
 
-    def _tools(self, document: Mapping[str, Any]) -> bytes:
+    def _tools(self, document: QueriesRun) -> bytes:
         """Writes search, filters and reasons."""
         chips = [Chip("show", "failed", "Failed"), Chip("show", "errors", "Errors")]
         choices, traits = [("category", "Category")], sorted(filter(None, self._rows.having("tag")))
@@ -106,12 +107,12 @@ class QueriesHtmlReport:
             choices.append(("tag", "Trait"))
         else:
             chips += [Chip("tag", name, name) for name in traits]
-        counts = document["counts"]
-        lead = [f"{counts['failed']:,} failed"] * bool(counts["failed"])
-        if counts["error"]:
-            lead.append(f"{counts['error']:,} without an answer")
-        if counts["skipped"]:
-            lead.append(f"{counts['skipped']:,} never sent")
+        counts = document.counts
+        lead = [f"{counts.failed:,} failed"] * bool(counts.failed)
+        if counts.error:
+            lead.append(f"{counts.error:,} without an answer")
+        if counts.skipped:
+            lead.append(f"{counts.skipped:,} never sent")
         of_checks = set(REASON_OF_CHECK.values())
         reasons = [
             Chip("reason", name, name, "f" if name in of_checks else "" if name == NEVER_SENT else "e")

@@ -5,10 +5,10 @@ Every section stands in every report, with "None" where there is nothing to list
 reports of `proctor` begin with the verdict and the queries that failed (`verdict_markdown`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from producer.aggregate.queries import is_citation_applicable, is_vacuous
+from producer.queries.documents import Metrics
 from producer.report.cells import markdown
 from producer.report.queries.sections import (
     BY_CATEGORY,
@@ -33,13 +33,13 @@ from shared.contracts.query_vocabulary import began_at, failed
 
 
 def report_markdown(
-    results: Sequence[Result], metrics: Mapping[str, Any], run_id: str, *, notes: Sequence[str] = ()
+    results: Sequence[Result], metrics: Metrics, run_id: str, *, notes: Sequence[str] = ()
 ) -> str:
     """Returns the report.
 
     Args:
         results: results of queries, in the order in which they shall stand.
-        metrics: see `calculate_metrics`.
+        metrics: see `metrics_of`.
         run_id: the run; its name contains when it began.
         notes: what a reader must know before trusting the numbers, such as a partial run.
     """
@@ -53,7 +53,7 @@ def verdict_markdown(
     verdict: Verdict,
     failures: Sequence[str],
     sections: "Sections",
-    metrics: Mapping[str, Any],
+    metrics: Metrics,
     *,
     run_id: str,
     notes: Sequence[str] = (),
@@ -64,7 +64,7 @@ def verdict_markdown(
         verdict: of the run.
         failures: blocks of Markdown about what failed; empty for none.
         sections: with the results of all queries.
-        metrics: see `calculate_metrics`.
+        metrics: see `metrics_of`.
         run_id: the run.
         notes: what a reader must know before trusting the numbers, such as a partial run.
     """
@@ -108,7 +108,7 @@ class Sections:
             self._not_applicable += 1
             self._not_applicable_in_scope += not result.get("is_oos")
 
-    def blocks(self, metrics: Mapping[str, Any]) -> list[str]:
+    def blocks(self, metrics: Metrics) -> list[str]:
         """Returns the sections in their order."""
         notes = {
             KEYWORDS: vacuous_note(self._vacuous),
@@ -126,14 +126,14 @@ class Sections:
         ]
 
 
-def _facts(metrics: Mapping[str, Any], run_id: str, notes: Sequence[str]) -> list[str]:
+def _facts(metrics: Metrics, run_id: str, notes: Sequence[str]) -> list[str]:
     """Section 1 below its heading: what was run, when, and how much of it can be judged."""
     return [
         "",
         f"- **Date:** {began_at(run_id) or '-'}",
         f"- **Run ID:** {markdown(run_id)}",
-        f"- **Queries:** {metrics['total_queries']}",
-        f"- **Successful:** {metrics['successful_queries']}/{metrics['total_queries']}",
+        f"- **Queries:** {metrics.total_queries}",
+        f"- **Successful:** {metrics.successful_queries}/{metrics.total_queries}",
         *(f"- **Note:** {markdown(note)}" for note in notes),
     ]
 

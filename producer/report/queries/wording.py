@@ -1,9 +1,10 @@
 """The words that people read about a queries run: the outcome, its targets, and numbers with units."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from producer.aggregate.queries import Target, targets
+from producer.queries.documents import QueriesRun
 from producer.report.interfaces import Outcome
 from producer.report.run_verdict import NO_ANSWERS, rated
 from producer.text import percent, plural
@@ -20,17 +21,17 @@ _NAMED: Final = 2
 """Missed targets that the sentence names."""
 
 
-def outcome(document: Mapping[str, Any]) -> Outcome:
+def outcome(document: QueriesRun) -> Outcome:
     """Returns how many queries passed, which targets were missed, and what is in doubt."""
-    metrics = targets(document["summary"]["metrics"])
+    metrics = targets(document.summary.metrics)
     judged = [target for target in metrics if target.status != "N/A"]
-    why = [*_doubts(document, judged), *_vacuous(document["summary"]["vacuous_deflections"])]
+    why = [*_doubts(document, judged), *_vacuous(document.summary.vacuous_deflections)]
     return rated(document)._replace(targets=_targets(judged), why=why)
 
 
-def answered(document: Mapping[str, Any]) -> int:
+def answered(document: QueriesRun) -> int:
     """Returns how many queries of a run have an answer."""
-    return int(document["counts"]["passed"] + document["counts"]["failed"])
+    return document.counts.answered
 
 
 def value_of(target: Target) -> str:
@@ -70,13 +71,13 @@ def _targets(judged: Sequence[Target]) -> str:
     return f"{len(missed)} of {plural(len(judged), 'target')} missed: {named}{more}"
 
 
-def _doubts(document: Mapping[str, Any], judged: Sequence[Target]) -> Iterator[str]:
+def _doubts(document: QueriesRun, judged: Sequence[Target]) -> Iterator[str]:
     """Yields the rates whose interval holds their target: too few queries for a clear verdict."""
-    rates = document["summary"]["rates"]
+    rates = document.summary.rates
     doubtful = [
-        f"{NAMES[target.metric]} {percent(rate['low'], 0)} to {percent(rate['high'], 0)}"
+        f"{NAMES[target.metric]} {percent(rate.low, 0)} to {percent(rate.high, 0)}"
         for target in judged
-        if (rate := rates.get(target.metric)) and rate["low"] < target.threshold / 100 < rate["high"]
+        if (rate := rates.of(target.metric)) and rate.low < target.threshold / 100 < rate.high
     ]
     if doubtful:
         because = "Too few queries to be sure, since the target lies within the 95% interval"

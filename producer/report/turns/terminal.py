@@ -1,7 +1,7 @@
 """Writes the summary of a turns run for a terminal: plain text, made from the document alone."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
@@ -9,6 +9,7 @@ from producer.report.interfaces import Paint, Screen, unpainted
 from producer.report.run_title import head_of
 from producer.report.turns.opened_rows import opened
 from producer.report.turns.wording import RULES, call_remarks, headline, outcome, remarks
+from producer.turns.documents import TurnsRun
 from shared.runs import TurnRow
 
 BAR_CHARS: Final = 30
@@ -19,26 +20,26 @@ CELL_CHARS: Final = 60
 """Longest text in a cell."""
 
 
-def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
+def summary_text(document: TurnsRun, paint: Paint = unpainted) -> str:
     """Writes decisions, rules, freezes, summaries and errors of a run.
 
     Args:
         document: as `producer.document` makes it.
         paint: colours the name of the run and the bars.
     """
-    summary, counts = document["summary"], document["counts"]
+    summary, counts = document.summary, document.counts
     lines = [paint(head_of(document), "bold"), ""]
-    lines += _bars(summary["decisions"], counts["decided"], paint)
-    rules = {f"{rule} {words}": summary["rules"][rule] for rule, words in RULES.items()}
-    lines += ["", *_bars(rules, counts["decided"], paint), ""]
+    lines += _bars(summary.decisions, counts.decided, paint)
+    rules = {f"{rule} {words}": summary.rules[rule] for rule, words in RULES.items()}
+    lines += ["", *_bars(rules, counts.decided, paint), ""]
     lines.append(" · ".join(f"{word} {number}" for word, number in remarks(document)))
     if calls := call_remarks(document):
-        model = plain(summary.get("model", ""), CELL_CHARS)
+        model = plain(summary.model or "", CELL_CHARS)
         lines.append(" · ".join([f"model {model}", *(f"{word} {number}" for word, number in calls)]))
-    if summary["errors"]:
-        by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
+    if summary.errors:
+        by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary.errors))
         lines += ["errors by code: " + ", ".join(by_code)]
-    lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
+    lines += [f"{file.format} written to {plain(file.path)}" for file in document.files]
     return "\n".join(lines)
 
 

@@ -1,10 +1,11 @@
 """Writes results as CSV for spreadsheets: stable columns, and no cell that a spreadsheet would run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, BinaryIO, Final
 
 from producer.report.cells import csv_lines
 from producer.report.turns.opened_rows import OpenedRow, message_of, opened
+from producer.turns.documents import TurnsRun
 from shared.runs import RunInfo, TurnRow
 
 COLUMNS: Final = (
@@ -49,7 +50,7 @@ class CsvReport:
         """Writes some rows."""
         self._out.write(csv_lines(map(self._cells, opened(rows))))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: TurnsRun) -> None:
         """Has nothing to add."""
 
     def _cells(self, row: OpenedRow) -> list[Any]:

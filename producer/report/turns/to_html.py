@@ -1,7 +1,7 @@
 """Writes a turns run as one HTML file: conversations, with what was decided beside each message."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from producer.aggregate.turns import ranked
 from producer.report.html.rendering import fill, text_limit
@@ -20,6 +20,7 @@ from producer.report.turns.html_threads import Threads, first_to_read, item_of
 from producer.report.turns.opened_rows import MESSAGE_CHARS
 from producer.report.turns.turn_records import NAME_CHARS, SKIPPED, record_of, short
 from producer.text import plural
+from producer.turns.documents import TurnsRun
 from shared.runs import RunInfo, TurnRow
 
 MOST_TURNS: Final = 100_000
@@ -60,7 +61,7 @@ class TurnsHtmlReport:
         for row in rows[:free]:
             self._threads.add(record_of(self._info.run, row, self._chars))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: TurnsRun) -> None:
         """Writes the page."""
         out, threads = self._out, self._threads
         order = threads.ranked()
@@ -69,8 +70,7 @@ class TurnsHtmlReport:
         out.write(opening(document, self._info, looks, frozen_threads=frozen))
         rows, firsts = self._rows(order)
         codes = [
-            Chip("code", short(code, NAME_CHARS), code, "e")
-            for code, _ in ranked(document["summary"]["errors"])
+            Chip("code", short(code, NAME_CHARS), code, "e") for code, _ in ranked(document.summary.errors)
         ]
         codes = [chip for chip in codes if rows.answers("code")[chip.value]]
         out.write(

@@ -8,9 +8,9 @@ text is withheld.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from msgspec import Raw
 from msgspec.json import Decoder, Encoder
@@ -18,6 +18,7 @@ from msgspec.json import Decoder, Encoder
 from producer.aggregate.call_totals import call_of
 from producer.report.json_document import JsonDocument
 from producer.report.turns.opened_rows import ORDINARY, message_json, outcome, result_line, withheld_chars
+from producer.turns.documents import TurnsRun
 from shared.clock import iso_utc
 from shared.codecs.turn_batches import ASKED
 from shared.kinds import TURNS
@@ -54,7 +55,7 @@ class JsonlReport:
         """Writes some rows, one a line."""
         self._out.write(self._lines.page(rows))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: TurnsRun) -> None:
         """Has nothing to add."""
 
 

@@ -1,11 +1,12 @@
 """Writes a turns run as JUnit XML: a test for each turn, or for a thousand of them and each error."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO, Final
 
 from producer.aggregate.call_totals import call_of
 from producer.report.junit import NEVER, Junit, JunitTest
 from producer.report.turns.opened_rows import ORDINARY, opened
+from producer.turns.documents import TurnsRun
 from shared.codecs.turn_batches import ASKED
 from shared.runs import RunInfo, TurnRow
 
@@ -36,7 +37,7 @@ class TurnsJunitReport:
         """Takes some rows."""
         self._junit.add(self._suite, self._blocks(rows) if self._is_big else map(turn_test, rows))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: TurnsRun) -> None:
         """Writes the file."""
         self._junit.add(self._suite, self._told())
         self._junit.end(document)

@@ -1,13 +1,14 @@
 """Writes a turns run as Markdown for people: numbers first, then what went wrong, then the first turns."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import markdown
 from producer.report.run_verdict import verdict_with
 from producer.report.turns.opened_rows import OpenedRow, message_of, opened
 from producer.report.turns.wording import RULES, call_remarks, headline, outcome, remarks
+from producer.turns.documents import TurnsRun
 from shared.runs import RunInfo, TurnRow
 
 ERRORS_SHOWN: Final = 50
@@ -42,35 +43,35 @@ class MarkdownReport:
         if missing:
             self._bad += opened([row for row in rows if row.code[:1] == "x"][:missing])
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: TurnsRun) -> None:
         """Writes the report."""
         self._out.write("\n".join(self._lines(document)).encode() + b"\n")
 
-    def _lines(self, document: Mapping[str, Any]) -> list[str]:
+    def _lines(self, document: TurnsRun) -> list[str]:
         """Puts the parts of the report together."""
-        summary, counts = document["summary"], document["counts"]
-        decided = counts["decided"]
-        rules = {f"{rule} {words}": summary["rules"][rule] for rule, words in RULES.items()}
+        summary, counts = document.summary, document.counts
+        decided = counts.decided
+        rules = {f"{rule} {words}": summary.rules[rule] for rule, words in RULES.items()}
         verdict = verdict_with(document, outcome(document))
         lines = [f"# {markdown(str(verdict))}", ""]
         if verdict.why:
             lines += [markdown(" ".join(verdict.why)), ""]
         source = f" of {markdown(self._info.title, CELL_CHARS)}" if self._info.title else ""
         lines += [f"Run {markdown(self._info.run)}{source}, {headline(document)}.", ""]
-        lines += _table(("decision", "turns", "share"), _shares(summary["decisions"], decided))
+        lines += _table(("decision", "turns", "share"), _shares(summary.decisions, decided))
         lines += _table(("rule", "turns", "share"), _shares(rules, decided))
         lines += _table(("also", "turns"), [list(remark) for remark in remarks(document)])
         if calls := call_remarks(document):
-            model = [("model", summary.get("model", "")), ("asked for", summary.get("live", ""))]
+            model = [("model", summary.model or ""), ("asked for", summary.live or "")]
             lines += _table(("calls", ""), [list(row) for row in (*model, *calls)])
         if self._bad:
-            errors = [[code, f"{number:,}"] for code, number in ranked(summary["errors"])]
+            errors = [[code, f"{number:,}"] for code, number in ranked(summary.errors)]
             lines += ["## Errors", "", *_table(("code", "turns"), errors)]
             lines += _turns_table(_ERRORS, self._bad, _error_cells)
-            lines += _rest(counts["error"] - len(self._bad), "turns in error", self._info.run)
+            lines += _rest(counts.error - len(self._bad), "turns in error", self._info.run)
         if self._first:
             lines += ["## Turns", "", *_turns_table(_TURNS, self._first, _turn_cells)]
-            listed = counts["decided"] + counts["error"] + counts["skipped"]
+            listed = counts.decided + counts.error + counts.skipped
             lines += _rest(listed - len(self._first), "turns", self._info.run)
         return lines
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
 from producer.report.turns.opened_rows import ORDINARY
+from producer.turns.documents import TurnsRun
 from shared.codecs.turn_batches import DECISION_OF_CODE
 from shared.runs import RunInfo, TurnRow
 from worker.breakpoint.trace import Event, all_events, breakpoint_event
@@ -50,7 +51,7 @@ class TracesReport:
         made = events(self._run, rows, all_phases=self.all_phases)
         self._out.write(b"".join([_encode(event) + b"\n" for event in made]))
 
-    def end(self, document: Mapping[str, Any]) -> None:
+    def end(self, document: TurnsRun) -> None:
         """Has nothing to add."""
 
 

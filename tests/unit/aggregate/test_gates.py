@@ -1,31 +1,35 @@
 """Gates are read strictly, know each kind's numbers, and are judged by the document."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
+from msgspec import structs
 
 from producer.aggregate.gate_metrics import QUERY_METRICS
 from producer.aggregate.gates import check_gate_names, check_gates, judge_gates, parse_gate
-from producer.aggregate.queries import calculate_metrics
+from producer.aggregate.queries import metrics_of
 from producer.aggregate.turns import TurnTotals
 from producer.document import document_of, totals_of
+from producer.documents import AnyRun, Counts, JudgedGate, Percentiles
 from shared.errors import UsageError
 from shared.kinds import CASES, QUERIES, TURNS
 from shared.runs import TurnRow
+from tests.support.documents import printed, with_summary
 from tests.support.query_results import one_of_each
 from tests.support.run_infos import info
+from tests.support.run_pages import queries_run
 from tests.unit.cases.test_case_reports import run_info, standard
 
 
-def queries(**counts: int) -> dict[str, Any]:
+def queries(total: int = 0, **counts: int) -> AnyRun:
     """The document of a queries run."""
-    every = dict.fromkeys(("total", "passed", "failed", "error", "skipped", "decided"), 0) | counts
-    summary = {"metrics": calculate_metrics(one_of_each()), "latency_ms": {"p50": 20, "p95": 40}}
-    return {"kind": "queries", "counts": every, "summary": summary}
+    document = document_of(queries_run(total), totals_of(QUERIES))
+    times = Percentiles(p50=20, p90=30, p95=40, p99=40, max=40)
+    known = with_summary(document, metrics=metrics_of(one_of_each()), latency_ms=times)
+    return structs.replace(known, counts=Counts(total, **counts))
 
 
-def judged(text: str, document: dict[str, Any]) -> dict[str, Any]:
+def judged(text: str, document: AnyRun) -> JudgedGate:
     """One gate against a document."""
     [found] = judge_gates([parse_gate(text)], document)
     return found
@@ -46,14 +50,14 @@ def judged(text: str, document: dict[str, Any]) -> dict[str, Any]:
 def test_a_gate_is_compared_with_the_documents_number(text: str, value: float, *, met: bool) -> None:
     """Rates are fractions of all items, percentages of the document become such, the rest stays as it is."""
     found = judged(text, queries(total=4, passed=3, error=1))
-    assert found["value"] == pytest.approx(value, abs=0.001)
-    assert found["met"] is met
+    assert found.value == pytest.approx(value, abs=0.001)
+    assert found.met is met
 
 
 def test_a_bound_that_is_met_exactly_is_met_whatever_the_rounding() -> None:
     """90.1% is a little less than 901 of 1,000 as Python divides them."""
     found = queries(total=1000, passed=901)
-    assert [judged(f"pass_rate{each}90.1%", found)["met"] for each in ("<", "<=", ">", ">=")] == [
+    assert [judged(f"pass_rate{each}90.1%", found).met for each in ("<", "<=", ">", ">=")] == [
         True,
         False,
         True,
@@ -64,8 +68,8 @@ def test_a_bound_that_is_met_exactly_is_met_whatever_the_rounding() -> None:
 def test_a_gate_without_a_number_is_missed() -> None:
     """What cannot be shown to hold does not hold, and the line says why."""
     found = judged("pass_rate<0.9", queries())
-    assert not found["met"]
-    assert found["text"] == "gate failed: the run has no pass rate"
+    assert not found.met
+    assert found.text == "gate failed: the run has no pass rate"
 
 
 @pytest.mark.parametrize(
@@ -124,10 +128,9 @@ def test_a_kind_refuses_what_it_has_no_number_for() -> None:
 )
 def test_a_gate_says_what_was_found_and_what_was_needed(text: str, words: str) -> None:
     """In words without a double negative; the same in terminal, page, JSON and annotations."""
-    counts = dict.fromkeys(("decided", "error", "skipped"), 0) | {"total": 2, "passed": 1, "failed": 1}
-    document = {"kind": "queries", "counts": counts, "summary": {"metrics": {"total_queries": 2}}}
-    [found] = judge_gates([parse_gate(text)], document)
-    assert found["text"] == words
+    document = queries(total=2, passed=1, failed=1)
+    metrics = structs.replace(document.summary.metrics, total_queries=2)
+    assert judged(text, with_summary(document, metrics=metrics, duration_s=None)).text == words
 
 
 @pytest.mark.parametrize(
@@ -141,9 +144,9 @@ def test_a_gate_says_what_was_found_and_what_was_needed(text: str, words: str) -
 def test_a_name_that_no_run_has_gets_its_nearest(gate: str, text: str) -> None:
     """A gate on what is not there fails and names what was probably meant, before a run and after it."""
     rows = [{"prompt": "short", "pass_rate": {"value": None, "n": 0}}]
-    [found] = judge_gates([parse_gate(gate)], {"kind": "cases", "summary": {"prompts": rows, "tags": []}})
-    assert found["text"] == f"gate failed: {text}".replace("short' pass", "short': pass")
-    if found["metric"] != "prompt:short.pass_rate":
+    found = judged(gate, with_summary(document_of(run_info(), totals_of(CASES)), prompts=rows, tags=[]))
+    assert found.text == f"gate failed: {text}".replace("short' pass", "short': pass")
+    if found.metric != "prompt:short.pass_rate":
         with pytest.raises(UsageError, match="--fail-on: the run has no "):
             check_gate_names([parse_gate(gate)], {"prompt": ["short"], "tag": []})
 
@@ -153,13 +156,13 @@ def test_gates_alone_decide_about_a_finished_run() -> None:
     totals, gates = totals_of(CASES), [parse_gate("pass_rate<0.1")]
     totals.add(standard())
     some = document_of(run_info(), totals, gates=gates)
-    assert (document_of(run_info(), totals)["exit"], some["exit"]) == (1, 0)
+    assert (document_of(run_info(), totals).exit, some.exit) == (1, 0)
     broken = totals_of(CASES)
     broken.add(standard()[1:2])
     nothing = document_of(replace(run_info(), total=1), broken, gates=[parse_gate("error_rate>=2%")])
-    assert nothing["exit"] == 1
+    assert nothing.exit == 1
     lenient = document_of(replace(run_info(), total=1), broken, gates=[parse_gate("duration_s<0")])
-    assert lenient["exit"] == 1
+    assert lenient.exit == 1
 
 
 def test_a_missed_gate_changes_the_exit_code_and_stands_in_the_document() -> None:
@@ -168,8 +171,8 @@ def test_a_missed_gate_changes_the_exit_code_and_stands_in_the_document() -> Non
     totals.add([TurnRow(at, code, b"{}", 1, 2, 1) for at, code in enumerate(("m2", "s6", "k5", "k5"))])
     gates = [parse_gate("must_share>0.5"), parse_gate("skip_share>=0.5")]
     document = document_of(info(total=4), totals, gates=gates)
-    assert ([gate["met"] for gate in document["gates"]], document["exit"]) == ([True, False], 1)
-    assert document_of(info(total=4), totals, gates=gates[:1])["exit"] == 0
-    plain = document_of(info(total=4), totals)
+    assert ([gate.met for gate in document.gates or ()], document.exit) == ([True, False], 1)
+    assert document_of(info(total=4), totals, gates=gates[:1]).exit == 0
+    plain = printed(document_of(info(total=4), totals))
     assert "gates" not in plain
     assert plain["summary"]["rates"]["pass_rate"] == {"value": 1.0, "low": 0.5101, "high": 1.0, "n": 4}

@@ -3,18 +3,21 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import to_builtins
 
 from producer.aggregate.cases import CaseTotals
 from producer.aggregate.judge_statistics import alpha_of_tallies, krippendorff_alpha
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, encode_case
 from shared.contracts.case_vocabulary import Label
+from tests.unit.cases.test_case_reports import run_info
 from worker.executors.case_results import case_document, case_line
 from worker.validation.case_verdict import JudgeReply
 from worker.validation.panel import Vote, with_votes
@@ -54,7 +57,9 @@ def summary(rows: Sequence[ItemRow]) -> dict[str, Any]:
     totals = CaseTotals()
     for row in rows:
         totals.add([row])
-    found: dict[str, Any] = json.loads(json.dumps(totals.summary()["judge"], allow_nan=False))
+    found: dict[str, Any] = json.loads(
+        json.dumps(to_builtins(totals.summary(replace(run_info(), total=len(rows))).judge), allow_nan=False)
+    )
     return found
 
 

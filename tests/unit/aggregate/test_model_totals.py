@@ -3,11 +3,13 @@
 from typing import Any, Final
 
 import pytest
+from msgspec import to_builtins
 
 from producer.aggregate.cases import CaseTotals
 from producer.report.cases.details import FailureDetails
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_run import CasePayload, encode_case
+from tests.unit.cases.test_case_reports import run_info
 from worker.executors.case_results import CallDetails, case_document, case_line
 from worker.validation.pipeline import before_judge
 
@@ -26,7 +28,8 @@ def summary(*rows: ItemRow) -> dict[str, Any]:
     """The summary of a run with these rows."""
     totals = CaseTotals()
     totals.add(rows)
-    return totals.summary()
+    found: dict[str, Any] = to_builtins(totals.summary(run_info()))
+    return found
 
 
 @pytest.mark.parametrize("cost", [0.5, None], ids=["priced", "unpriced"])

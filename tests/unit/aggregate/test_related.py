@@ -2,16 +2,17 @@
 
 from collections import Counter
 from random import Random
-from typing import Any
 
 import pytest
 
 from producer.aggregate.related import design_effect
 from producer.aggregate.statistics import wilson
+from producer.documents import AnyRun
 from producer.report.run_verdict import rated
 from producer.text import bounds
 from shared.contracts.case_run import CasePayload
 from tests.support.case_pages import EXPECTED, GOOD, WRONG, document, item_row, run_info
+from tests.support.documents import printed
 
 CASES, ANSWERS = 12, 6
 SAMPLES = 600
@@ -59,7 +60,7 @@ def test_one_failure_more_never_raises_the_lower_bound() -> None:
     assert lows[1] < lows[0]
 
 
-def run_document(repeats: int, models: str, passes: int) -> dict[str, Any]:
+def run_document(repeats: int, models: str, passes: int) -> AnyRun:
     """The document of eight cases; models and repeats multiply their answers, which are alike."""
     items = [
         CasePayload(case, model, "Hi", repeat, criteria={"expected": EXPECTED})
@@ -80,11 +81,9 @@ def test_verdict_and_heads_count_cases(repeats: int, models: str) -> None:
     found = run_document(repeats, models, 6)
     answers = 8 * repeats * len(models)
     single = wilson(6, 8)
-    assert found["summary"]["rates"]["pass_rate_of_judged"]["n"] == answers
-    for rate in (
-        found["summary"]["rates"]["pass_rate_of_judged"],
-        found["summary"]["models"][0]["rates"]["pass_rate"],
-    ):
+    summary = printed(found)["summary"]
+    assert summary["rates"]["pass_rate_of_judged"]["n"] == answers
+    for rate in (summary["rates"]["pass_rate_of_judged"], summary["models"][0]["rates"]["pass_rate"]):
         assert rate["low"] == pytest.approx(single.low, abs=0.06)
         assert rate["high"] == pytest.approx(single.high, abs=0.06)
     if answers == 8:
@@ -93,7 +92,7 @@ def test_verdict_and_heads_count_cases(repeats: int, models: str) -> None:
 
 def test_bounds_near_the_ends_have_a_decimal_more() -> None:
     """What is not 100 is not written as 100, and what is not 0 not as 0."""
-    every = wilson(2_000, 2_000).as_document()
+    every = wilson(2_000, 2_000)
     assert bounds(every, 0) == ("99.8", "100")
-    assert bounds(wilson(0, 2_000).as_document(), 0) == ("0", "0.2")
-    assert bounds(wilson(1, 2).as_document(), 0) == ("9", "91")
+    assert bounds(wilson(0, 2_000), 0) == ("0", "0.2")
+    assert bounds(wilson(1, 2), 0) == ("9", "91")

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from producer.document import document_of, totals_of
 from producer.report.cases.details import FailureDetails, FreeformDetails
 from producer.report.cases.terminal import summary_text, table_rows
 from producer.report.html.charts import Point, scatter
@@ -19,6 +20,7 @@ from shared.contracts.unjudged_case import REASONING_CHARS
 from shared.kinds import CASES
 from shared.runs import RunInfo
 from tests.support.case_pages import document, written
+from tests.support.documents import printed
 from tests.support.run_infos import info as turns_info
 from tests.support.schemas import hold
 from worker.executors.case_results import CallDetails, case_document, case_line
@@ -87,20 +89,20 @@ def test_a_cached_answer_has_its_first_cost_and_latency() -> None:
         ["0.45s", "$0.0002"],
         ["0.45s, cached", "$0.0002"],
     ]
-    [model] = document([fresh, cached], run_info())["summary"]["models"]
+    [model] = printed(document([fresh, cached], run_info()))["summary"]["models"]
     assert (model["latency_n"], model["cost_usd"]) == (1, 0.0004)
     assert model["cached_latency_ms"]["p50"] == 450
 
 
 def test_rates_are_fractions_of_all_and_of_what_was_answered() -> None:
     """An error is no answer: it lowers the rate of all, and without any answer there is no rate."""
-    summary = document(standard(), run_info())["summary"]
+    summary = printed(document(standard(), run_info()))["summary"]
     good, slow = sorted(summary["models"], key=lambda model: str(model["model"]))
     assert (good["pass_rate"], slow["pass_rate"]) == (1.0, 0.0)
     assert [slow["rates"][name]["n"] for name in ("pass_rate", "pass_rate_of_answered")] == [2, 1]
     assert summary["rates"]["pass_rate"]["value"] == summary["pass_rate"] == 0.5
     assert summary["rates"]["pass_rate_of_answered"]["value"] == pytest.approx(2 / 3, abs=1e-4)
-    unanswered = document(standard()[1:2], run_info())["summary"]
+    unanswered = printed(document(standard()[1:2], run_info()))["summary"]
     assert unanswered["pass_rate"] is None
     assert unanswered["models"][0]["pass_rate"] is None
 
@@ -161,7 +163,7 @@ def test_reasons_of_each_model_are_bounded() -> None:
         error = {"error": {"code": "upstream_refused", "message": f"no {chr(97 + at)}"}, "result": None}
         line = json.dumps(error).encode()
         details.page([ItemRow(at, "x", line, 1_000, 2_000, 3, payload=encode_case(item))])
-    details.end({"run_id": "run-1"})
+    details.end(document_of(replace(run_info(), run="run-1"), totals_of(CASES)))
     assert details.text().count("✗") == 10
     assert details.text().endswith("\n30 more: `proctor results run-1 --failed`")
 
@@ -268,7 +270,7 @@ def test_cells_name_what_was_never_asked() -> None:
     """An item that the run ended without has a row of its own."""
     rows = [ItemRow(0, "", b"", payload=encode_case(CasePayload(0, "m", "Hi")))]
     assert table_rows(rows)[0][:3] == ["case 1", "m", "skipped"]
-    assert document(rows, run_info())["counts"]["skipped"] == 1
+    assert document(rows, run_info()).counts.skipped == 1
 
 
 def test_points_stay_inside_their_chart() -> None:

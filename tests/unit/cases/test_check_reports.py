@@ -28,6 +28,7 @@ from shared.errors import UsageError
 from shared.kinds import CASES
 from shared.runs import RunInfo
 from tests.support.case_pages import document, written
+from tests.support.documents import printed
 from tests.support.run_infos import info as turns_info
 from worker.executors.case_results import case_document, case_line, recorded_reply
 from worker.validation.checks import parse_checks
@@ -91,7 +92,7 @@ def all_rows() -> list[ItemRow]:
 
 def test_summary_has_figures_by_prompt_tag_and_check() -> None:
     """Each group has its outcomes, its pass rate and its mean score as fractions with intervals."""
-    summary = document(all_rows(), run_info())["summary"]
+    summary = printed(document(all_rows(), run_info()))["summary"]
     assert [(each["prompt"], each["passed"], each["failed"]) for each in summary["prompts"]] == [
         ("terse", 4, 0),
         ("long", 2, 2),
@@ -119,7 +120,7 @@ def test_summary_has_figures_by_prompt_tag_and_check() -> None:
 def test_a_run_without_prompts_tags_and_checks_has_none_of_their_keys() -> None:
     """Documented runs have the summary that they always had."""
     item = CasePayload(0, "alpha", "Where?", criteria={"expected": {"n": 1}})
-    summary = document([row(0, item)], run_info(()))["summary"]
+    summary = printed(document([row(0, item)], run_info(())))["summary"]
     assert not {"prompts", "prompts_by_model", "prompts_asked", "tags", "checks"} & summary.keys()
     assert "score" not in summary["models"][0]
 
@@ -232,7 +233,7 @@ def test_rates_of_rubrics_have_the_trust_in_their_judges_beside_them() -> None:
         judged_row(1, ["pass", "pass", "fail"], label="fail"),
     ]
     info = run_info((), ["alpha"])
-    [found] = document(rows, info)["summary"]["checks"]
+    [found] = printed(document(rows, info))["summary"]["checks"]
     assert found["judge"]["judged"] == 2
     assert found["judge"]["agreement"]["unanimous"]["value"] == 0.5
     assert found["judge"]["calibration"]["accuracy"]["value"] == 0.5
@@ -248,7 +249,7 @@ def test_rubrics_inside_of_other_checks_have_the_same_figures() -> None:
     rude = {**polite, "name": "rude", "question": "60", "negated": True}
     item = CasePayload(0, "alpha", "Hi", criteria={"label": "fail"})
     checked = check("both", 0.0, check="all", cost_usd=0.02, detail={"judged": [polite, rude]})
-    [found] = document([row(0, item, checked)], run_info((), ["alpha"]))["summary"]["checks"]
+    [found] = printed(document([row(0, item, checked)], run_info((), ["alpha"])))["summary"]["checks"]
     judge = found["judge"]
     assert (judge["judged"], judge["calls"], judge["labelled"]) == (2, 2, 1)
     assert judge["calibration"]["true_failed"] == 1
@@ -271,8 +272,8 @@ def test_rubrics_inside_of_other_checks_have_the_same_figures() -> None:
 def test_gates_ask_for_scores_checks_prompts_and_tags(text: str, value: float | None, *, met: bool) -> None:
     """The score is the worst model's; a check that the run does not have fails its gate."""
     [found] = judge_gates([parse_gate(text)], document(all_rows(), run_info()))
-    assert found["value"] == (None if value is None else pytest.approx(value, abs=1e-4))
-    assert found["met"] is met
+    assert found.value == (None if value is None else pytest.approx(value, abs=1e-4))
+    assert found.met is met
 
 
 @pytest.mark.parametrize("text", ["check:short.colour<1", "chekc:short.pass_rate<1", "check:.pass_rate<1"])

@@ -12,9 +12,11 @@ from typing import Any, Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from producer import kinds
 from producer.document import document_of, totals_of
+from producer.documents import JudgedGate
 from producer.report.formats import format_of
 from producer.report.github import MOST_ANNOTATIONS, MOST_FAILURES, Annotations, command, html
 from shared.codecs.item_rows import ItemRow
@@ -58,9 +60,10 @@ def written(info: RunInfo, rows: Sequence[Any]) -> tuple[str, list[str]]:
         report.page([row])
         annotations.page([row])
     document = document_of(info, totals)
-    document["gates"] = [
-        {"metric": "pass_rate", "met": False, "text": "gate failed: pass rate 50.0%, at least 90% needed"}
-    ]
+    text = "gate failed: pass rate 50.0%, at least 90% needed"
+    document = structs.replace(
+        document, gates=(JudgedGate("pass_rate<0.9", "pass_rate", 0.5, "<", 0.9, met=False, text=text),)
+    )
     report.end(document)
     annotations.end(document)
     return out.getvalue().decode(), annotations.lines

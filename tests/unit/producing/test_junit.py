@@ -16,7 +16,7 @@ from producer.report.junit import UNKNOWN, Junit, JunitTest, xml_of
 from producer.report.turns.to_junit import BLOCK, MOST_TURNS
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
-from shared.kinds import QUERIES
+from shared.kinds import QUERIES, TURNS
 from shared.names import RunState
 from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import decide, shape, signals, turn
@@ -139,7 +139,8 @@ def test_hostile_text_stays_text() -> None:
     out = BytesIO()
     junit = Junit(out, turns_info())
     junit.add(HOSTILE, [JunitTest(HOSTILE, HOSTILE, "failure", 1.0, HOSTILE, HOSTILE, HOSTILE)])
-    junit.end({"run_id": HOSTILE, "schema_version": 2, "kind": "", "state": "", "summary": {"duration_s": 1}})
+    document = document_of(replace(turns_info(), run=HOSTILE), totals_of(TURNS))
+    junit.end(document)
     root = read_junit(out.getvalue())
     [test], [failure] = root.iter("testcase"), root.iter("failure")
     safe = f"{UNKNOWN}{UNKNOWN}[31m]]><b>&amp;\"'{UNKNOWN}\u2028{UNKNOWN}\r\n\U0001f600"
@@ -164,6 +165,6 @@ def test_long_texts_are_cut() -> None:
     out = BytesIO()
     junit = Junit(out, turns_info())
     junit.add("s", [JunitTest("c", "n" * 10_000, "failure", 0, "t", "m" * 10_000, "b" * 1_000_000)] * 400)
-    junit.end({"run_id": "r", "schema_version": 2, "kind": "", "state": "", "summary": {"duration_s": None}})
+    junit.end(document_of(turns_info(RunState.RUNNING), totals_of(TURNS)))
     assert len(out.getvalue()) < 400 * 5_000
     assert len(list(read_junit(out.getvalue()).iter("failure"))) == 400

@@ -11,12 +11,14 @@ import pytest
 from producer.aggregate.turns import TurnTotals
 from producer.cli.live.progress import Progress, decisions, plain_line
 from producer.document import document_of
+from producer.documents import AnyRun
 from producer.report.formats import format_of
 from producer.report.turns.terminal import summary_text
 from shared.kinds import TURNS
 from shared.names import RunState
 from shared.runs import TurnRow
 from tests.support.conversations import turn
+from tests.support.documents import printed
 from tests.support.live_rows import CACHED, FREE, PAID, ROWS, live_info, rows_of
 from tests.support.run_infos import info
 from worker.breakpoint.live_decisions import ModelAnswer
@@ -37,7 +39,7 @@ CALLS: Final = {
 }
 
 
-def document(rows: list[TurnRow]) -> dict[str, Any]:
+def document(rows: list[TurnRow]) -> AnyRun:
     """The document of a finished live run of these rows."""
     totals = TurnTotals()
     totals.add(rows)
@@ -55,17 +57,17 @@ def written(name: str, rows: list[TurnRow]) -> str:
 
 def test_calls_are_counted_from_rows() -> None:
     """Made, cached, avoided and given up; a repeated request and a cached answer cost nothing again."""
-    summary = document(ROWS)["summary"]
+    summary = printed(document(ROWS))["summary"]
     assert summary["calls"] == CALLS
     assert (summary["model"], summary["live"]) == ("m", "should")
 
 
 def test_a_live_run_without_results_tells_zeros() -> None:
     """The keys are there from the start, and of recorded runs never."""
-    calls = document([])["summary"]["calls"]
+    calls = printed(document([]))["summary"]["calls"]
     assert (calls["made"], calls["avoided"], calls["cost_usd"]) == (0, 0, None)
     totals = TurnTotals()
-    assert "calls" not in document_of(info(state=RunState.FINISHED, total=0), totals)["summary"]
+    assert not document_of(info(state=RunState.FINISHED, total=0), totals).summary.calls
 
 
 def test_json_lines_hold_cost_latency_and_answer() -> None:
@@ -136,7 +138,7 @@ def test_what_could_not_be_read_is_reported_everywhere() -> None:
         ModelAnswer('{"response": "Hi", "shape": {"arc": ""}}', CACHED),
     )
     rows = rows_of((turn("Rome?"), prose), (turn("When?"), bad), (turn("Where?"), FREE))
-    calls = document(rows)["summary"]["calls"]
+    calls = printed(document(rows))["summary"]["calls"]
     assert (calls["unread"], calls["invalid_shapes"]) == (1, 1)
     for text in (summary_text(document(rows)), written("md", rows), written("html", rows)):
         assert re.search(r"replies without a JSON object\W+(\w+\W+){0,2}?1\b", text)

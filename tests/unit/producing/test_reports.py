@@ -9,6 +9,7 @@ import pytest
 
 from producer.aggregate.turns import TurnTotals
 from producer.document import document_of
+from producer.documents import AnyRun
 from producer.report.formats import format_of
 from producer.report.turns.opened_rows import without_text
 from producer.report.turns.terminal import SCREEN, summary_text, table_rows
@@ -18,6 +19,7 @@ from shared.kinds import TURNS
 from shared.names import RunState
 from shared.runs import TurnRow
 from tests.support.conversations import decide, shape, signals, turn
+from tests.support.documents import printed
 from tests.support.run_infos import info
 
 HOSTILE = "=cmd|' /C calc'!A0 \x1b[31m<script>|`x`\n"
@@ -76,7 +78,7 @@ def rows() -> list[TurnRow]:
     ]
 
 
-def document(rows: list[TurnRow]) -> dict[str, Any]:
+def document(rows: list[TurnRow]) -> AnyRun:
     """The document of a run with these rows."""
     totals = TurnTotals()
     totals.add(rows)
@@ -208,7 +210,7 @@ def test_json_is_one_document(rows: list[TurnRow]) -> None:
     """The numbers and every result are one JSON object, also for a run without results."""
     found = json.loads(written("json", rows))
     assert found.pop("results") == [json.loads(line) for line in written("jsonl", rows).splitlines()]
-    assert found == document(rows)
+    assert found == printed(document(rows))
     assert json.loads(written("json", []))["results"] == []
 
 

@@ -5,21 +5,24 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from producer.document import document_of, totals_of, verdict_of
+from producer.documents import AnyRun, JudgedGate, WrittenFile
 from producer.report.run_verdict import next_command
 from shared.kinds import CASES, Kind, all_kinds
 from shared.names import RunState
+from tests.support.documents import with_summary
 from tests.unit.cases.test_case_reports import run_info, standard
 from tests.unit.producing.test_github import run_of
 
 
-def document(kind: Kind, **changes: object) -> dict[str, Any]:
+def document(kind: Kind, **changes: Any) -> AnyRun:
     """The document of a finished run with failures of every sort, changed."""
     info, rows = run_of(kind)
     totals = totals_of(kind)
     totals.add(rows)
-    return {**document_of(info, totals), **changes}
+    return structs.replace(document_of(info, totals), **changes)
 
 
 @pytest.mark.parametrize("kind", all_kinds(), ids=str)
@@ -29,7 +32,7 @@ def test_each_kind_has_a_verdict_and_a_next_command(kind: Kind) -> None:
     verdict = verdict_of(found)
     assert (verdict.mark, verdict.style) == ("✗", "red")
     assert "1 error" in verdict.sentence or "errors" in verdict.sentence
-    assert next_command(found) == ("results", found["run_id"], "--failed")
+    assert next_command(found) == ("results", found.run_id, "--failed")
 
 
 @pytest.mark.parametrize(
@@ -45,7 +48,7 @@ def test_each_kind_has_a_verdict_and_a_next_command(kind: Kind) -> None:
     ],
 )
 def test_states_have_marks_of_their_own(
-    changes: Mapping[str, object], mark: str, command: tuple[str, ...]
+    changes: Mapping[str, Any], mark: str, command: tuple[str, ...]
 ) -> None:
     """What goes on, what was cut short and what failed differ without colours."""
     found = document(CASES, run_id="r", **changes)
@@ -57,8 +60,8 @@ def test_an_aborted_run_is_retried_where_items_ended_in_errors() -> None:
     """`resume` asks what was not asked; items that ended in an error are asked again by `retry`."""
     aborted = document(CASES, run_id="r", state=RunState.ABORTED, exit=3)
     assert next_command(aborted) == ("retry", "r")
-    without_errors = {**aborted["counts"], "error": 0}
-    assert next_command({**aborted, "counts": without_errors}) == ("resume", "r")
+    without_errors = structs.replace(aborted, counts=structs.replace(aborted.counts, error=0))
+    assert next_command(without_errors) == ("resume", "r")
 
 
 def test_a_good_run_is_reported_next() -> None:
@@ -67,8 +70,8 @@ def test_a_good_run_is_reported_next() -> None:
     totals.add(standard()[2:])
     good = document_of(replace(info, total=2), totals)
     assert str(verdict_of(good)) == "✓ 2 of 2 passed (100.0%, 95% interval 34.2-100.0%)"
-    assert next_command(good) == ("report", good["run_id"], "-o", "report.html")
-    assert next_command({**good, "files": [{"format": "html", "path": "a.html"}]}) == ()
+    assert next_command(good) == ("report", good.run_id, "-o", "report.html")
+    assert next_command(structs.replace(good, files=(WrittenFile("html", "a.html"),))) == ()
 
 
 def test_what_has_no_verdict_has_no_rate() -> None:
@@ -77,10 +80,12 @@ def test_what_has_no_verdict_has_no_rate() -> None:
     totals.add(standard()[1:2])
     nothing = document_of(replace(run_info(), total=1), totals)
     assert verdict_of(nothing).sentence == "No answers, 1 error"
-    unchecked = {**nothing, "summary": {**nothing["summary"], "errors": {"check_unavailable": 1}}}
+    unchecked = with_summary(nothing, errors={"check_unavailable": 1})
     assert verdict_of(unchecked).sentence == "No verdicts, 1 error"
-    gate = {"metric": "pass_rate", "value": 0.5, "relation": "<", "bound": 0.9, "text": "gate …"}
-    gates = [{**gate, "met": False}, {**gate, "met": True}]
+    gates = tuple(
+        JudgedGate("pass_rate<0.9", "pass_rate", 0.5, "<", 0.9, met=met, text="gate …")
+        for met in (False, True)
+    )
     sentence = verdict_of(document(CASES, gates=gates)).sentence
     assert sentence.startswith("2 of 4 passed (50.0% of all, 66.7% of 3 answered), 1 failed, 1 error")
     assert sentence.endswith(", 1 gate failed")

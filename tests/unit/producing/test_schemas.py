@@ -11,11 +11,13 @@ import yaml
 from producer.aggregate.gates import parse_gate
 from producer.cli.main import run
 from producer.document import document_of, totals_of
+from producer.documents import as_json
 from producer.notify import BODY_BYTES, message
 from producer.schemas.catalog import names, schema_of
 from shared.contracts.case_run import CasePayload
 from shared.errors import UsageError
 from shared.kinds import CASES, Kind, all_kinds
+from tests.support.documents import printed, with_summary
 from tests.support.live_rows import ROWS
 from tests.support.schemas import hold
 from tests.unit.cases.test_case_reports import row as case_row
@@ -55,13 +57,13 @@ def test_reports_fit_their_schemas(kind: Kind, tmp_path: Path) -> None:
     empty = document_of(info, totals)
     totals.add(rows)
     for document in (empty, document_of(info, totals, gates=[parse_gate("pass_rate<0.9")])):
-        hold("run", document)
+        hold("run", as_json(document))
 
 
 def test_turns_that_a_model_answered_fit_too() -> None:
     """A live run has calls, responses and more trace events; one without results has zeros."""
     hold("report-turns", live.written("json", ROWS))
-    hold("run", live.document([]))
+    hold("run", as_json(live.document([])))
     for name, schema in (("jsonl", "line-turns"), ("traces", "line-traces"), ("all traces", "line-traces")):
         for line in live.written(name, ROWS).splitlines():
             hold(schema, line)
@@ -73,7 +75,7 @@ def test_repeated_cases_fit_too() -> None:
     for at, output in enumerate(('{"n": 1}', '{"n": 2}', "Hi", '{"n": 1}')):
         item = CasePayload(at // 2, "m", "Hi", at % 2, criteria={"expected": {"n": 1}})
         totals.add([case_row(at, item, output, judge=lambda *_: "PASS")])
-    found = hold("run", document_of(cases_info(), totals))
+    found = hold("run", as_json(document_of(cases_info(), totals)))
     assert found["summary"]["models"][0]["repeats"]["repeats"] == 2
 
 
@@ -84,7 +86,7 @@ def test_what_is_not_in_a_schema_is_noticed(kind: Kind) -> None:
     totals = totals_of(kind)
     totals.add(rows)
     for place in ((), ("counts",), ("summary",), ("summary", "rates"), ("summary", "rates", "pass_rate")):
-        document: dict[str, Any] = document_of(info, totals)
+        document: dict[str, Any] = printed(document_of(info, totals))
         inner = document
         for key in place:
             inner = inner[key]
@@ -101,9 +103,9 @@ def test_notifications_fit_their_schema(kind: Kind, source: str, is_whole: bool)
     totals = totals_of(kind)
     totals.add(rows)
     document = document_of(info, totals, gates=[parse_gate("pass_rate<0.9")])
-    document["summary"]["source"] = source
+    document = with_summary(document, source=source)
     posted = hold("notify", message(document))
-    assert posted["gates"] == document["gates"]
+    assert posted["gates"] == printed(document)["gates"]
     assert ("summary" in posted) is is_whole
     posted["news"] = 1
     with pytest.raises(AssertionError, match="news"):

@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from producer.aggregate.queries import calculate_metrics
+from msgspec import structs
+
+from producer.aggregate.queries import metrics_of
 from producer.report.queries import console
 from producer.report.queries.sections import metric_rows
 from tests.support.query_results import HOSTILE, answered, baseline, one_of_each
@@ -98,25 +100,26 @@ def test_the_file_list_is_the_documents() -> None:
 
 def test_the_summary_is_the_documents() -> None:
     """Letter for letter with the document's numbers."""
-    metrics = calculate_metrics([]) | {
-        "successful_queries": 50,
-        "total_queries": 50,
-        "in_scope_queries": 40,
-        "citation_applicable_queries": 40,
-        "oos_queries": 10,
-        "deflection_rate": 72.5,
-        "citation_accuracy": 87.5,
-        "hallucination_rate": 4.0,
-        "oos_handling_rate": 90.0,
-        "avg_latency_ms": 1842.0,
-    }
+    metrics = structs.replace(
+        metrics_of([]),
+        successful_queries=50,
+        total_queries=50,
+        in_scope_queries=40,
+        citation_applicable_queries=40,
+        oos_queries=10,
+        deflection_rate=72.5,
+        citation_accuracy=87.5,
+        hallucination_rate=4.0,
+        oos_handling_rate=90.0,
+        avg_latency_ms=1842.0,
+    )
     assert console.summary(metrics) == SUMMARY
 
 
 def test_what_was_not_measured_is_not_zero() -> None:
     """Without a query of a group its metric is N/A, in the summary and in the report."""
-    assert console.summary(calculate_metrics([])).count(" N/A (target: ") == 5
-    assert {cells[1] for _, cells in metric_rows(calculate_metrics([]))} == {"N/A"}
+    assert console.summary(metrics_of([])).count(" N/A (target: ") == 5
+    assert {cells[1] for _, cells in metric_rows(metrics_of([]))} == {"N/A"}
 
 
 def test_a_dry_run_estimates_what_would_be_sent() -> None:

@@ -4,8 +4,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from producer.aggregate.queries import calculate_metrics, latency_ms, percentiles, targets
+from producer.aggregate.queries import calculate_metrics, latency_ms, metrics_of, percentiles, targets
 from shared.contracts.query_vocabulary import CATEGORIES
 
 
@@ -138,32 +139,32 @@ def test_results_may_be_a_stream() -> None:
 )
 def test_targets_have_the_documents_limits(metric: str, met: float, missed: float) -> None:
     """At least, or strictly below, as the table says."""
-    metrics = calculate_metrics([result(), result(oos=True)])
+    metrics = metrics_of([result(), result(oos=True)])
     for value, status in ((met, "PASS"), (missed, "FAIL")):
-        found = {target.metric: target for target in targets({**metrics, metric: value})}
+        found = {target.metric: target for target in targets(structs.replace(metrics, **{metric: value}))}
         assert found[metric].status == status
-        assert found[metric].as_document()["value"] == value
+        assert found[metric].judged.value == value
 
 
 def test_targets_compare_what_is_shown() -> None:
     """A rate that rounds to the target meets it: 39.96 is shown as 40.0."""
     rows = [result(must_contain=number < 999) for number in range(2500)]
-    metrics = calculate_metrics(rows)
-    assert (metrics["deflection_rate"], targets(metrics)[0].status) == (40.0, "PASS")
+    metrics = metrics_of(rows)
+    assert (metrics.deflection_rate, targets(metrics)[0].status) == (40.0, "PASS")
 
 
 def test_a_target_without_data_is_not_applicable() -> None:
     """No data is neither pass nor fail, though the number is 0.0."""
-    only_oos = calculate_metrics([result(oos=True)])
+    only_oos = metrics_of([result(oos=True)])
     assert [target.status for target in targets(only_oos)] == ["N/A", "N/A", "PASS", "PASS", "PASS"]
-    only_failed = calculate_metrics([result(error="x")])
+    only_failed = metrics_of([result(error="x")])
     assert {target.status for target in targets(only_failed)} == {"N/A"}
 
 
 def test_percentiles_are_latencies_that_happened() -> None:
     """Nearest rank over successful queries; none without any."""
     rows = [result(latency={"latency_ms": ms}) for ms in range(1, 101)]
-    found = percentiles(Counter(map(latency_ms, rows)))
+    found = percentiles(Counter(map(latency_ms, rows))).named()
     assert found == {
         "p50": 50,
         "p90": 90,
@@ -171,4 +172,4 @@ def test_percentiles_are_latencies_that_happened() -> None:
         "p99": 99,
         "max": 100,
     }
-    assert percentiles({}) == {}
+    assert percentiles({}).named() == {}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from producer.aggregate.queries import calculate_metrics
+from producer.aggregate.queries import metrics_of
 from producer.report.queries import to_html
 from producer.report.queries.check_reasons import REASON_OF_CHECK, found_by_checks
 from producer.report.queries.to_markdown import report_markdown
@@ -87,7 +87,7 @@ def test_filters_show_the_queries_that_the_document_lists(tmp_path: Path) -> Non
     """For each section of failures in Markdown one filter of the page shows the same queries."""
     results = one_of_each()
     text = page(tmp_path, query_rows(results))
-    markdown = report_markdown(results, calculate_metrics(results), "run")
+    markdown = report_markdown(results, metrics_of(results), "run")
     for title, (facet, value) in DOCUMENT_SECTIONS.items():
         twin = markdown.split(f"## {title}\n")[1].split("\n## ")[0]
         wanted = re.findall(r"^\| (Q-\d+)", twin, flags=re.MULTILINE)

@@ -8,6 +8,7 @@ import pytest
 
 from producer.aggregate.gates import parse_gate
 from producer.document import document_of, totals_of, verdict_of
+from producer.documents import AnyRun
 from producer.report.formats import format_of
 from producer.report.queries.failed_queries import QueryFailures
 from producer.report.queries.sources import sources_of
@@ -29,7 +30,7 @@ def verdict(rows: list[ItemRow], **changes: Any) -> Verdict:
     return verdict_of(document(rows, **changes))
 
 
-def document(rows: list[ItemRow], **changes: Any) -> dict[str, Any]:
+def document(rows: list[ItemRow], **changes: Any) -> AnyRun:
     """The document of some rows."""
     info = queries_run(len(rows), **changes)
     totals = totals_of(info.kind)

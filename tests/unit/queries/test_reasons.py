@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from producer.aggregate.queries import calculate_metrics
+from producer.aggregate.queries import metrics_of
 from producer.cli.main import run
 from producer.report.items.to_jsonl import line_writer
 from producer.report.queries.check_reasons import found_by_checks
@@ -81,7 +81,7 @@ def test_the_table_says_which_checks_failed() -> None:
     assert table_rows([row])[0][-1] == (
         'must_contain: lacks "yes" (0 of 1 keyword found); expected_docs: did not retrieve BK-02'
     )
-    metrics = calculate_metrics([result])
+    metrics = metrics_of([result])
     assert (
         report_markdown([result], metrics, "run").rstrip().endswith("| FAIL: must_contain, expected_docs |")
     )

@@ -1,0 +1,1 @@
+"""What the producer has of its own for runs of conversation turns."""
