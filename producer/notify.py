@@ -63,7 +63,7 @@ class Webhook:
         return f"{parts.scheme}://{parts.netloc}"
 
 
-class Reply(NamedTuple):
+class HookReply(NamedTuple):
     """How one try ended."""
 
     why: str = ""
@@ -154,7 +154,7 @@ async def _post(webhook: Webhook, body: bytes, settings: Settings) -> str:
     return f"{why}, {TRIES} times"
 
 
-async def _try(session: "aiohttp.ClientSession", webhook: Webhook, body: bytes) -> Reply:
+async def _try(session: "aiohttp.ClientSession", webhook: Webhook, body: bytes) -> HookReply:
     """Posts a message once; redirects are not followed, and what the server says is not read."""
     import aiohttp  # noqa: PLC0415 - start-up: only a notification needs HTTP
 
@@ -175,14 +175,14 @@ async def _try(session: "aiohttp.ClientSession", webhook: Webhook, body: bytes) 
             status, asked = response.status, response.headers.get("Retry-After", "")
             response.close()
     except TimeoutError:
-        return Reply(f"no answer within {TRY_S:g} s", is_over=False)
+        return HookReply(f"no answer within {TRY_S:g} s", is_over=False)
     except (aiohttp.ClientError, EgressError, OSError, ValueError) as error:
         refused = egress_error(error)
-        return Reply(str(refused)) if refused else Reply(_in_words(error), is_over=False)
+        return HookReply(str(refused)) if refused else HookReply(_in_words(error), is_over=False)
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        return Reply()
+        return HookReply()
     is_over = status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _AGAIN
-    return Reply(f"status {status}", is_over, float(asked) if asked.isdecimal() else 0.0)
+    return HookReply(f"status {status}", is_over, float(asked) if asked.isdecimal() else 0.0)
 
 
 def _in_words(error: Exception) -> str:

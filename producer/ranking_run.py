@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from producer import kinds
-from producer.aggregate.ranking import Ranking, Verdict, rank
+from producer.aggregate.ranking import PairVerdict, Ranking, rank
 from producer.load.unknown_models import unknown_model
 from producer.report.cases.opened_rows import OpenedCase, opened
 from shared.contracts.case_run import CasePayload, CaseRun, Endpoint
@@ -32,7 +32,7 @@ FEWEST: Final = 2
 HINT: Final = "write pairwise: {model: openai/gpt-4o-mini, criterion: Is more helpful.}, or give both options"
 
 
-class Comparison(NamedTuple):
+class RankingTerms(NamedTuple):
     """How answers are compared: by which judge and criterion, and what is ranked."""
 
     model: str
@@ -43,7 +43,7 @@ class Comparison(NamedTuple):
     """What is ranked."""
 
 
-def comparison_of(info: RunInfo, model: str | None, criterion: str | None, by: By = "model") -> Comparison:
+def comparison_of(info: RunInfo, model: str | None, criterion: str | None, by: By = "model") -> RankingTerms:
     """Returns what a run is to be ranked by: options go before what its bench says.
 
     Raises:
@@ -52,7 +52,7 @@ def comparison_of(info: RunInfo, model: str | None, criterion: str | None, by: B
     if not kinds.of(info.kind).traits.can_rescore:
         raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models to cases are ranked")
     written = CaseRun.from_snapshot(info.snapshot).pairwise
-    found = Comparison(model or written.get("model", ""), criterion or written.get("criterion", ""), by)
+    found = RankingTerms(model or written.get("model", ""), criterion or written.get("criterion", ""), by)
     if not found.model or not found.criterion:
         raise UsageError(f"{info.run} does not say who compares its answers, and by what", hint=HINT)
     endpoint = _endpoint_of(CaseRun.from_snapshot(info.snapshot), found.model)
@@ -68,7 +68,7 @@ def _endpoint_of(run: CaseRun, model: str) -> Endpoint | None:
     return {**run.judges, **run.check_models, **run.models}.get(model)
 
 
-def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: Comparison) -> Path:
+def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: RankingTerms) -> Path:
     """Writes the bench of a ranking.
 
     Args:
@@ -115,7 +115,7 @@ def ranking_of(store: RunStore, run: str) -> tuple[By, Ranking]:
         RedisUnreachableError: Redis stays away.
     """
     by: By = "model"
-    names, verdicts, equal = dict[str, None](), list[Verdict](), Counter[tuple[str, str]]()
+    names, verdicts, equal = dict[str, None](), list[PairVerdict](), Counter[tuple[str, str]]()
     for rows in store.item_pages(run, with_payload=True):
         for case in opened(rows):
             pair = case.item.metadata.get(METADATA)
@@ -130,7 +130,7 @@ def ranking_of(store: RunStore, run: str) -> tuple[By, Ranking]:
                 names |= dict.fromkeys((one, other))
                 equal[one, other] = count
             by = pair.get("by", by)
-            verdicts.append(Verdict(pair["question"], pair["first"], pair["second"], winner))
+            verdicts.append(PairVerdict(pair["question"], pair["first"], pair["second"], winner))
     if len(names) < FEWEST:
         raise UsageError(f"{run} has compared nothing", hint="`proctor results` shows why")
     return by, rank(sorted(names), verdicts, equal)
@@ -143,7 +143,7 @@ def is_ranking(store: RunStore, info: RunInfo) -> bool:
     return False
 
 
-def _answers(store: RunStore, info: RunInfo, by: Comparison) -> tuple[Questions, Answers]:
+def _answers(store: RunStore, info: RunInfo, by: RankingTerms) -> tuple[Questions, Answers]:
     """Reads the questions of a run, and the answers to each; the rest is not kept in memory."""
     questions, answers = dict[tuple[int, str, int], tuple[str, Any]](), defaultdict[Any, dict[str, str]](dict)
     for rows in store.item_pages(info.run, with_payload=True):
@@ -161,7 +161,7 @@ def _answers(store: RunStore, info: RunInfo, by: Comparison) -> tuple[Questions,
     return questions, answers
 
 
-def _comparisons(questions: Questions, answers: Answers, by: Comparison) -> Iterator[dict[str, Any]]:
+def _comparisons(questions: Questions, answers: Answers, by: RankingTerms) -> Iterator[dict[str, Any]]:
     """Makes a case of each pair in each order; equal answers tie without being compared."""
     for key in sorted(questions):
         question, prompt = questions[key]
@@ -189,7 +189,7 @@ def _answer_of(case: OpenedCase) -> str | None:
     return json.dumps(result.tool_calls, ensure_ascii=False) if result.tool_calls else ""
 
 
-def _bench(run: CaseRun, by: Comparison) -> dict[str, Any]:
+def _bench(run: CaseRun, by: RankingTerms) -> dict[str, Any]:
     """Writes the bench around the comparisons; JSON is YAML."""
     place = _endpoint_of(run, by.model)
     own: dict[str, Any] = {}

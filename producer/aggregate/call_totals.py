@@ -18,7 +18,7 @@ GIVEN_UP: Final = ("upstream_", "output_too_large", "price_unknown")
 """What the error codes of turns begin with whose model call brought no answer."""
 
 
-class Call(Struct):
+class StoredCall(Struct):
     """What one answer cost, as `worker.breakpoint.trace` stores it."""
 
     attempts: int
@@ -32,13 +32,13 @@ class Call(Struct):
 
 
 class _Line(Struct):
-    call: Call
+    call: StoredCall
 
 
 _decode: Final = Decoder(_Line).decode
 
 
-def call_of(row: TurnRow) -> Call:
+def call_of(row: TurnRow) -> StoredCall:
     """Reads what the model call of a turn cost; only of rows with the flag `ASKED`."""
     return _decode(row.line).call
 
@@ -94,7 +94,7 @@ class CallTotals:
             latency_n=self._times_ms.total(),
         )
 
-    def _paid(self, call: Call) -> None:
+    def _paid(self, call: StoredCall) -> None:
         """Counts a call that was made."""
         self._counts["made"] += 1
         self._read(call)
@@ -106,7 +106,7 @@ class CallTotals:
         else:
             self._cost_usd = (self._cost_usd or 0.0) + call.cost_usd
 
-    def _read(self, call: Call) -> None:
+    def _read(self, call: StoredCall) -> None:
         """Counts what could not be read of an answer."""
         self._counts["unread"] += call.unread
         self._counts["invalid_shapes"] += call.invalid_shape

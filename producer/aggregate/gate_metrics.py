@@ -92,7 +92,7 @@ def _of_named(group: str, key: str, figure: str) -> Callable[[str], Find]:
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class GateMetric:
     """A number of a run that a gate may ask for."""
 
     find: Find
@@ -107,22 +107,23 @@ def _no_number(_document: AnyRun) -> None:
     """Finds nothing: the metric needs a name."""
 
 
-_share: Final = partial(Metric, unit="share")
-COMMON_METRICS: Final[Mapping[str, Metric]] = {
+_share: Final = partial(GateMetric, unit="share")
+COMMON_METRICS: Final[Mapping[str, GateMetric]] = {
     "pass_rate": _share(_count_share("passed", "decided")),
     "fail_rate": _share(_count_share("failed")),
     "error_rate": _share(_count_share("error")),
     "skipped_rate": _share(_count_share("skipped")),
-    "duration_s": Metric(_at("duration_s")),
+    "duration_s": GateMetric(_at("duration_s")),
 }
 _LATENCIES: Final = ("p50", "p90", "p95", "p99")
-_COST: Final = {"cost_usd": Metric(_first(_at("cost_usd"), _at("calls", "cost_usd")))}
+_COST: Final = {"cost_usd": GateMetric(_first(_at("cost_usd"), _at("calls", "cost_usd")))}
 
 
-def _latencies(*places: Sequence[str]) -> dict[str, Metric]:
+def _latencies(*places: Sequence[str]) -> dict[str, GateMetric]:
     """Names the percentiles of a latency."""
     return {
-        f"latency_{name}_ms": Metric(_first(*(_at(*place, name) for place in places))) for name in _LATENCIES
+        f"latency_{name}_ms": GateMetric(_first(*(_at(*place, name) for place in places)))
+        for name in _LATENCIES
     }
 
 
@@ -143,12 +144,12 @@ _COUNTS: Final = (
     "in_scope_queries",
     "oos_queries",
 )
-TURN_METRICS: Final[Mapping[str, Metric]] = {
+TURN_METRICS: Final[Mapping[str, GateMetric]] = {
     **COMMON_METRICS,
     **{f"{word}_share": _share(_turn_share("decisions", word)) for word in ("must", "should", "skip")},
     "freeze_share": _share(_turn_share("freezes")),
-    "calls_made": Metric(_at("calls", "made")),
-    "calls_avoided": Metric(_at("calls", "avoided")),
+    "calls_made": GateMetric(_at("calls", "made")),
+    "calls_avoided": GateMetric(_at("calls", "avoided")),
     **_COST,
     **_latencies(("calls", "latency_ms")),
 }
@@ -160,11 +161,11 @@ GROUPS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """By the word before a name: the rows of the summary, and the key of the name in them."""
 _NAMED_METRICS: Final = {
-    f"{word}:NAME.{metric}": Metric(_no_number, "share", _of_named(group, name, figure))
+    f"{word}:NAME.{metric}": GateMetric(_no_number, "share", _of_named(group, name, figure))
     for word, (group, name) in GROUPS.items()
     for metric, figure in (("pass_rate", "pass_rate"), ("score_mean", "score"))
 }
-CASE_METRICS: Final[Mapping[str, Metric]] = {
+CASE_METRICS: Final[Mapping[str, GateMetric]] = {
     **COMMON_METRICS,
     **_COST,
     "rouge_l_mean": _share(_of_models(min, "rouge_l_mean")),
@@ -174,16 +175,16 @@ CASE_METRICS: Final[Mapping[str, Metric]] = {
     "judge_recall": _share(_at("judge", "calibration", "recall", "value")),
     "judge_sameness": _share(_at("judge", "consistency", "same", "value")),
     "judge_unanimity": _share(_at("judge", "agreement", "unanimous", "value")),
-    "judge_alpha": Metric(_at("judge", "agreement", "krippendorff_alpha")),
-    **{f"latency_{name}_ms": Metric(_of_models(max, "latency_ms", name)) for name in _LATENCIES},
+    "judge_alpha": GateMetric(_at("judge", "agreement", "krippendorff_alpha")),
+    **{f"latency_{name}_ms": GateMetric(_of_models(max, "latency_ms", name)) for name in _LATENCIES},
     **_NAMED_METRICS,
 }
 """What gates may ask of a cases run."""
-QUERY_METRICS: Final[Mapping[str, Metric]] = {
+QUERY_METRICS: Final[Mapping[str, GateMetric]] = {
     **COMMON_METRICS,
-    **{name: Metric(_of_group(name, group), "percent") for name, group in _PERCENT_OF.items()},
-    "avg_latency_ms": Metric(_of_group("avg_latency_ms", "successful_queries")),
-    **{name: Metric(_at("metrics", name)) for name in _COUNTS},
+    **{name: GateMetric(_of_group(name, group), "percent") for name, group in _PERCENT_OF.items()},
+    "avg_latency_ms": GateMetric(_of_group("avg_latency_ms", "successful_queries")),
+    **{name: GateMetric(_at("metrics", name)) for name in _COUNTS},
     **_latencies(("latency_ms",)),
 }
 """What gates may ask of a queries run."""

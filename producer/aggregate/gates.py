@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from producer import kinds
-from producer.aggregate.gate_metrics import GROUPS, Metric, number_at
+from producer.aggregate.gate_metrics import GROUPS, GateMetric, number_at
 from producer.aggregate.gate_words import Wanted, gate_words, metric_words
 from producer.documents import AnyRun, JudgedGate
 from shared.errors import UsageError
@@ -78,7 +78,7 @@ def parse_gate(text: str) -> Gate:
     return Gate(text, metric, relation, bound)
 
 
-def metric_named(name: str, known: Mapping[str, Metric]) -> Metric | None:
+def metric_named(name: str, known: Mapping[str, GateMetric]) -> GateMetric | None:
     """Finds a metric; in `check:contains: Paris.pass_rate` the name of a check stands between its parts.
 
     >>> from producer.aggregate.gate_metrics import CASE_METRICS
@@ -93,7 +93,7 @@ def metric_named(name: str, known: Mapping[str, Metric]) -> Metric | None:
     metric = known.get(f"{parts[1]}:NAME.{parts[3]}") if parts else None
     if parts is None or metric is None or metric.find_named is None:
         return None
-    return Metric(metric.find_named(parts[2]), metric.unit)
+    return GateMetric(metric.find_named(parts[2]), metric.unit)
 
 
 def check_gates(gates: Sequence[Gate], kind: Kind) -> None:
@@ -140,7 +140,7 @@ def judge_gates(gates: Sequence[Gate], document: AnyRun) -> list[JudgedGate]:
     return [_judged(gate, metric_named(gate.metric, known), document) for gate in gates]
 
 
-def _judged(gate: Gate, metric: Metric | None, document: AnyRun) -> JudgedGate:
+def _judged(gate: Gate, metric: GateMetric | None, document: AnyRun) -> JudgedGate:
     """Compares one gate with a run's document."""
     found = None if metric is None else metric.find(document)
     is_missed = partial(_is_missed, gate)
@@ -180,7 +180,7 @@ def _missing(metric: str, document: AnyRun) -> str:
     return f"the run has no {parts[1]} {parts[2]!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
-def _unknown(name: str, known: Mapping[str, Metric]) -> UsageError:
+def _unknown(name: str, known: Mapping[str, GateMetric]) -> UsageError:
     """Makes the error for a name that stands for no metric of any kind."""
     parts = _NAMED.fullmatch(name)
     wanted = f"{parts[1]}:NAME.{parts[3]}" if parts else name

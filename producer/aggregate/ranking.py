@@ -15,7 +15,7 @@ from producer.documents import Rate
 NO_PAIRS: Final[Mapping[tuple[str, str], int]] = {}
 
 
-class Verdict(NamedTuple):
+class PairVerdict(NamedTuple):
     """The verdict of a judge on one pair in one order."""
 
     question: str
@@ -91,7 +91,7 @@ class Ranking(NamedTuple):
 
 
 def rank(
-    names: Sequence[str], verdicts: Iterable[Verdict], equal: Mapping[tuple[str, str], int] = NO_PAIRS
+    names: Sequence[str], verdicts: Iterable[PairVerdict], equal: Mapping[tuple[str, str], int] = NO_PAIRS
 ) -> Ranking:
     """Ranks competitors; without a pair that was judged in both orders the table is empty.
 
@@ -100,11 +100,11 @@ def rank(
         verdicts: each pair in both orders.
         equal: how many answers of two competitors are equal, and were not judged.
 
-    >>> both = [Verdict("q1", "a", "b", "A"), Verdict("q1", "b", "a", "B")]
+    >>> both = [PairVerdict("q1", "a", "b", "A"), PairVerdict("q1", "b", "a", "B")]
     >>> found = rank(["b", "a"], both)
     >>> [(each.name, each.wins, each.losses) for each in found.table], found.is_smoothed
     ([('a', 1, 0), ('b', 0, 1)], True)
-    >>> biased = rank(["a", "b"], [Verdict("q1", "a", "b", "A"), Verdict("q1", "b", "a", "A")])
+    >>> biased = rank(["a", "b"], [PairVerdict("q1", "a", "b", "A"), PairVerdict("q1", "b", "a", "A")])
     >>> biased.table[0].ties, biased.prefers_first.value, biased.agrees.value
     (1, 1.0, 0.0)
     """
@@ -149,9 +149,9 @@ def rank(
     )
 
 
-def _in_pairs(verdicts: Iterable[Verdict]) -> tuple[list[tuple[Verdict, ...]], int]:
+def _in_pairs(verdicts: Iterable[PairVerdict]) -> tuple[list[tuple[PairVerdict, ...]], int]:
     """The pairs that have a verdict in both orders, and how many verdicts are missing."""
-    pairs: Mapping[tuple[str, frozenset[str]], dict[str, Verdict]] = defaultdict(dict)
+    pairs: Mapping[tuple[str, frozenset[str]], dict[str, PairVerdict]] = defaultdict(dict)
     unclear = 0
     for verdict in verdicts:
         if verdict.winner is None:
@@ -161,6 +161,6 @@ def _in_pairs(verdicts: Iterable[Verdict]) -> tuple[list[tuple[Verdict, ...]], i
     return [tuple(both.values()) for both in pairs.values() if len(both) == len(("A", "B"))], unclear
 
 
-def _preferred(verdict: Verdict) -> str | None:
+def _preferred(verdict: PairVerdict) -> str | None:
     """Whose answer a verdict prefers; None for a tie."""
     return {"A": verdict.first, "B": verdict.second}.get(str(verdict.winner))

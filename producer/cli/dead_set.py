@@ -23,7 +23,7 @@ PAGE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ItemPlace:
     """Which item it is."""
 
     run: str
@@ -39,7 +39,7 @@ class Place:
 class Dead(NamedTuple):
     """One item that was given up."""
 
-    place: Place
+    place: ItemPlace
     item: DeadItem
 
     @property
@@ -130,12 +130,12 @@ def _unpacked(item: DeadItem, packing: Packing) -> DeadItem:
     return item._replace(payload=packing.unpack(item.payload), result=result)
 
 
-def _pages(client: Any, run: str, first: int | None) -> Iterator[Sequence[Place]]:
+def _pages(client: Any, run: str, first: int | None) -> Iterator[Sequence[ItemPlace]]:
     """Yields the places of entries, a page at a time."""
     if run:
         indexes = sorted((index.decode() for index in client.smembers(run_dead_key(run))), key=_in_order)
         for start in range(0, len(indexes[:first]), PAGE):
-            yield [Place(run, index) for index in indexes[:first][start : start + PAGE]]
+            yield [ItemPlace(run, index) for index in indexes[:first][start : start + PAGE]]
         return
     start = 0
     while first is None or start < first:
@@ -143,7 +143,7 @@ def _pages(client: Any, run: str, first: int | None) -> Iterator[Sequence[Place]
         members = client.zrevrange(DEAD_KEY, start, end - 1)
         if not members:
             return
-        yield [Place(*member.decode().split(" ", 1)) for member in members]
+        yield [ItemPlace(*member.decode().split(" ", 1)) for member in members]
         start = end
 
 
@@ -152,7 +152,7 @@ def _in_order(index: str) -> tuple[int, str]:
     return (int(index), "") if index.isdecimal() else (1 << 62, index)
 
 
-def discard(client: Any, places: Sequence[Place]) -> int:
+def discard(client: Any, places: Sequence[ItemPlace]) -> int:
     """Takes entries out of the dead set and returns how many there were; results stay what they are."""
     gone = 0
     for start in range(0, len(places), PAGE):

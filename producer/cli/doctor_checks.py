@@ -10,7 +10,7 @@ from shared.errors import ConfigError, ProctorError, RedisUnsuitableError
 from shared.kinds import all_kinds
 from shared.ledger.bounds import LAYOUT
 from shared.server.client import RedisTarget
-from shared.server.diagnostics import Check, check_machine, check_server_of, check_writes
+from shared.server.diagnostics import Diagnosis, check_machine, check_server_of, check_writes
 from shared.server.requirements import acl_line, server_version
 
 NEWEST_SERVER: Final = (8, 0)
@@ -36,7 +36,7 @@ def access_rules(session: Session) -> str:
     return acl_line(version, database=target.url.db)
 
 
-def diagnose(session: Session) -> tuple[list[Check], int]:
+def diagnose(session: Session) -> tuple[list[Diagnosis], int]:
     """Runs all checks and returns them with the exit code."""
     settings = session.settings
     machine = check_machine(settings.data_dir, embedded=settings.redis_url is None)
@@ -49,7 +49,7 @@ def diagnose(session: Session) -> tuple[list[Check], int]:
     return [*machine, *server], code
 
 
-def _look_at_server(session: Session) -> list[Check]:
+def _look_at_server(session: Session) -> list[Diagnosis]:
     """Checks the server in use; an unsuitable one is checked completely too, to show everything at once."""
     try:
         connection = session.connection
@@ -59,16 +59,19 @@ def _look_at_server(session: Session) -> list[Check]:
         is_sentinels = connection.target.url.scheme == "sentinel"
         found = check_server_of(session.client, workers=workers, behind_sentinels=is_sentinels)
         found += check_versions(workers, current)
-        return [Check("server", "ok", place), *found, *_look_at_broker(session)]
+        return [Diagnosis("server", "ok", place), *found, *_look_at_broker(session)]
     except RedisUnsuitableError as error:
-        return [Check("server", "fail", error.message, error.hint), *_look_closer(session.settings.redis_url)]
+        return [
+            Diagnosis("server", "fail", error.message, error.hint),
+            *_look_closer(session.settings.redis_url),
+        ]
     except ConfigError:
         raise
     except ProctorError as error:
-        return [Check("server", "fail", error.message, error.hint)]
+        return [Diagnosis("server", "fail", error.message, error.hint)]
 
 
-def check_versions(workers: Mapping[str, int], current: Mapping[str, int]) -> list[Check]:
+def check_versions(workers: Mapping[str, int], current: Mapping[str, int]) -> list[Diagnosis]:
     """Checks whether live workers can work on all runs of this version; nothing if they can.
 
     >>> [check.detail for check in check_versions({"turns": 2, "cases": 2}, {"turns": 2, "cases": 1})]
@@ -86,10 +89,10 @@ def check_versions(workers: Mapping[str, int], current: Mapping[str, int]) -> li
     detail = (
         f"earlier versions: {', '.join(outdated)}; they leave runs with checks, prompts or variables alone"
     )
-    return [Check("versions", "warn", detail, "install this version there, and restart them")]
+    return [Diagnosis("versions", "warn", detail, "install this version there, and restart them")]
 
 
-def _look_at_broker(session: Session) -> list[Check]:
+def _look_at_broker(session: Session) -> list[Diagnosis]:
     """Checks a separate broker; empty if the ledger's server is the broker."""
     broker = session.connection.broker
     if broker == session.connection.target:
@@ -97,16 +100,18 @@ def _look_at_broker(session: Session) -> list[Check]:
     try:
         session.require_broker()
     except ProctorError as error:
-        return [Check("broker", "fail", error.message, error.hint)]
+        return [Diagnosis("broker", "fail", error.message, error.hint)]
     refusal = session.broker_refusal()
     if refusal:
         return [
-            Check("broker", "fail", f"{broker.display} takes no writes: {refusal}", check_writes(refusal).fix)
+            Diagnosis(
+                "broker", "fail", f"{broker.display} takes no writes: {refusal}", check_writes(refusal).fix
+            )
         ]
-    return [Check("broker", "ok", broker.display)]
+    return [Diagnosis("broker", "ok", broker.display)]
 
 
-def _look_closer(url: str | None) -> list[Check]:
+def _look_closer(url: str | None) -> list[Diagnosis]:
     """Checks a server that answers but is unsuitable."""
     if url is None:
         return []

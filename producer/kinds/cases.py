@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import BinaryIO
 
-    from producer.aggregate.gate_metrics import Metric
+    from producer.aggregate.gate_metrics import GateMetric
     from producer.cli.preflight import Forecast
     from producer.cli.session import Session
     from producer.item_ids import ItemNames
@@ -158,7 +158,7 @@ class CaseRuns:
 
         return shown_cases(info)
 
-    def metrics(self) -> Mapping[str, Metric]:
+    def metrics(self) -> Mapping[str, GateMetric]:
         from producer.aggregate.gate_metrics import CASE_METRICS
 
         return CASE_METRICS

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from producer.aggregate.compared_items import Comparing
-    from producer.aggregate.gate_metrics import Metric
+    from producer.aggregate.gate_metrics import GateMetric
     from producer.cli.preflight import Forecast
     from producer.cli.session import Session
     from producer.item_ids import ItemNames
@@ -128,7 +128,7 @@ class ProducerKind(Protocol):
         """Returns what makes of a row with its input what a terminal shows of one item."""
 
     # Gates, comparisons, names, retries
-    def metrics(self) -> Mapping[str, Metric]:
+    def metrics(self) -> Mapping[str, GateMetric]:
         """Returns the numbers that a gate may use."""
 
     def compared(self) -> ComparedKind:

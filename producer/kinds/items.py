@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import BinaryIO
 
-    from producer.aggregate.gate_metrics import Metric
+    from producer.aggregate.gate_metrics import GateMetric
     from producer.item_ids import ItemNames
     from producer.report.interfaces import Report, Screen, Totals
     from producer.report.junit import JunitTest
@@ -104,7 +104,7 @@ def shown(info: RunInfo) -> Callable[[ItemRow], ShownItem]:
     return shown_items(info)
 
 
-def metrics() -> Mapping[str, Metric]:
+def metrics() -> Mapping[str, GateMetric]:
     """Returns the numbers that a gate may use."""
     from producer.aggregate.gate_metrics import COMMON_METRICS
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import BinaryIO
 
-    from producer.aggregate.gate_metrics import Metric
+    from producer.aggregate.gate_metrics import GateMetric
     from producer.cli.preflight import Forecast
     from producer.cli.session import Session
     from producer.item_ids import ItemNames
@@ -127,7 +127,7 @@ class QueryRuns:
 
         return shown_queries(info)
 
-    def metrics(self) -> Mapping[str, Metric]:
+    def metrics(self) -> Mapping[str, GateMetric]:
         from producer.aggregate.gate_metrics import QUERY_METRICS
 
         return QUERY_METRICS

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from producer.metrics.look import Look
 from shared.kinds import all_kinds
 from shared.names import FINAL_STATES, RunState
-from shared.observability.counters import LATENCY_BOUNDS_S, Action, Call
+from shared.observability.counters import LATENCY_BOUNDS_S, Action, CallCount
 from shared.upstream.costs import NANOS
 
 MICROS: Final = 1_000_000
@@ -70,7 +70,7 @@ def _one(read: Callable[[Look], float | None]) -> Read:
     return lambda look: (((), value) for value in (read(look),) if value is not None)
 
 
-def _of_calls(counter: Call, unit: float = 1) -> Read:
+def _of_calls(counter: CallCount, unit: float = 1) -> Read:
     """Reads a counter of calls: one without a label, or with its labels."""
 
     def read(look: Look) -> Iterator[Sample]:
@@ -86,7 +86,7 @@ def _of_calls(counter: Call, unit: float = 1) -> Read:
 
 def _of_cache(outcome: str) -> Read:
     """Reads how often the cache had an answer, or had none."""
-    name = Call.CACHE + outcome
+    name = CallCount.CACHE + outcome
     return lambda look: (
         ((upstream,), counters[name]) for upstream, counters in sorted(look.calls.items()) if name in counters
     )
@@ -95,9 +95,13 @@ def _of_cache(outcome: str) -> Read:
 def _latency(look: Look) -> Iterator[Sample]:
     """Reads the histogram of latencies."""
     for upstream, counters in sorted(look.calls.items()):
-        buckets = [counters.get(f"{Call.LATENCY}{place}", 0) for place in range(len(LATENCY_BOUNDS_S) + 1)]
+        places = range(len(LATENCY_BOUNDS_S) + 1)
+        buckets = [counters.get(f"{CallCount.LATENCY}{place}", 0) for place in places]
         if any(buckets):
-            yield (upstream,), Buckets(list(accumulate(buckets)), counters.get(Call.LATENCY_US, 0) / MICROS)
+            yield (
+                (upstream,),
+                Buckets(list(accumulate(buckets)), counters.get(CallCount.LATENCY_US, 0) / MICROS),
+            )
 
 
 def _items(look: Look) -> Iterator[Sample]:
@@ -244,7 +248,7 @@ FAMILIES: Final = (
         Type.COUNTER,
         ("upstream", "result"),
         "Calls to an upstream that have ended: ok, cancelled, or the error code.",
-        _of_calls(Call.CALLS),
+        _of_calls(CallCount.CALLS),
     ),
     Family(
         "proctor_call_seconds", Type.HISTOGRAM, ("upstream",), "Latency of calls to an upstream.", _latency
@@ -254,49 +258,49 @@ FAMILIES: Final = (
         Type.COUNTER,
         ("upstream", "reason"),
         "Failed calls that are made again, by error code.",
-        _of_calls(Call.RETRIES),
+        _of_calls(CallCount.RETRIES),
     ),
     Family(
         "proctor_limiter_waits_total",
         Type.COUNTER,
         ("upstream", "reason"),
         "Calls that waited in a worker: for a rate, for another call to end, for a pause or breaker.",
-        _of_calls(Call.WAITS),
+        _of_calls(CallCount.WAITS),
     ),
     Family(
         "proctor_limiter_wait_seconds_total",
         Type.COUNTER,
         ("upstream",),
         "Time that calls waited in a worker.",
-        _of_calls(Call.WAITS_US, MICROS),
+        _of_calls(CallCount.WAITS_US, MICROS),
     ),
     Family(
         "proctor_limiter_denials_total",
         Type.COUNTER,
         ("upstream", "reason"),
         "Calls postponed for more than 2 s, so that their item was delayed.",
-        _of_calls(Call.DENIALS),
+        _of_calls(CallCount.DENIALS),
     ),
     Family(
         "proctor_pauses_total",
         Type.COUNTER,
         ("upstream",),
         "Replies that requested a wait (Retry-After), whether or not it paused the endpoint.",
-        _of_calls(Call.PAUSES),
+        _of_calls(CallCount.PAUSES),
     ),
     Family(
         "proctor_cost_usd_total",
         Type.COUNTER,
         ("upstream",),
         "Cost of calls in US dollars, as far as known.",
-        _of_calls(Call.COST_NANOS, NANOS),
+        _of_calls(CallCount.COST_NANOS, NANOS),
     ),
     Family(
         "proctor_tokens_total",
         Type.COUNTER,
         ("upstream", "type"),
         "Tokens used: prompt and completion.",
-        _of_calls(Call.TOKENS),
+        _of_calls(CallCount.TOKENS),
     ),
     Family(
         "proctor_cache_hits_total",

@@ -66,7 +66,7 @@ class Details(Report, Protocol):
         """Returns what was collected; empty when nothing is to be shown."""
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """What came out of a run, as its kind words it; the rest of the verdict is the same for all kinds."""
 
     text: str
@@ -88,7 +88,7 @@ class Screen(NamedTuple):
     """Writes a document for people: a line that names the run, and its figures."""
     headline: Callable[[AnyRun], str]
     """Writes in one line what the run is and how far it came."""
-    outcome: Callable[[AnyRun], Outcome]
+    outcome: Callable[[AnyRun], RunOutcome]
     """Words what came out; `run_verdict` adds state, errors, skipped items and gates."""
     columns: Sequence[str]
     """Headings of the table of results."""

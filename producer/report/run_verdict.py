@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from producer.documents import AnyRun
-from producer.report.interfaces import Outcome
+from producer.report.interfaces import RunOutcome
 from producer.text import bounds, percent, plural, sentence_of
 from shared.names import FINAL_STATES, RunState
 
@@ -91,7 +91,7 @@ class Verdict:
         return f"{text}; {self.targets}" if self.targets else text
 
 
-def verdict_with(document: AnyRun, outcome: Outcome) -> Verdict:
+def verdict_with(document: AnyRun, outcome: RunOutcome) -> Verdict:
     """Returns the verdict on a run.
 
     Args:
@@ -128,21 +128,21 @@ def gate_sentences(document: AnyRun) -> list[str]:
     return [sentence_of(gate.text) for gate in gates]
 
 
-def rated(document: AnyRun) -> Outcome:
+def rated(document: AnyRun) -> RunOutcome:
     """Writes how many items passed, of all and of those with an answer; skipped ones are in neither."""
     counts = document.counts
     passed, failed = counts.good, counts.failed
     answers = passed + failed
     judged = answers + counts.error
     if not answers:
-        return Outcome(NO_ANSWERS)
+        return RunOutcome(NO_ANSWERS)
     if judged > answers:
         rate = f"{percent(passed / judged)} of all, {percent(passed / answers)} of {answers:,} answered"
-        return Outcome(f"{passed:,} of {judged:,} passed", rate, failed)
+        return RunOutcome(f"{passed:,} of {judged:,} passed", rate, failed)
     found = document.summary.rates.pass_rate_of_judged
     low, high = bounds(found)
     rate = f"{percent(found.value)}, 95% interval {low}-{high}%"
-    return Outcome(f"{passed:,} of {judged:,} passed", rate, failed)
+    return RunOutcome(f"{passed:,} of {judged:,} passed", rate, failed)
 
 
 def next_command(document: AnyRun) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ SECOND_SHARE: Final = 0.7
 """A second section is quoted when its score is at least this share of the first one's."""
 
 
-class Answer(NamedTuple):
+class SampleAnswer(NamedTuple):
     """What the API says, and on what grounds."""
 
     text: str
@@ -34,31 +34,33 @@ class Answer(NamedTuple):
     """Why."""
 
 
-def answer(index: Index, query: str) -> Answer:
+def answer(index: Index, query: str) -> SampleAnswer:
     """Answers a query from the knowledge base, or says that it cannot."""
     retrieved = [hit for hit in index.search(query) if hit.coverage >= MIN_COVERAGE]
     if not retrieved:
-        return Answer(DECLINE, [], [], "Low", "No section of the knowledge base fits the query")
+        return SampleAnswer(DECLINE, [], [], "Low", "No section of the knowledge base fits the query")
     best = retrieved[0]
     if best.coverage < MEDIUM_COVERAGE:
         names = " and ".join(f'"{hit.chunk.section}"' for hit in retrieved[:2])
         text = f"I found no clear answer. It may help to read {names}."
-        return Answer(text, [], retrieved, "Low", "The sections found cover little of the query")
+        return SampleAnswer(text, [], retrieved, "Low", "The sections found cover little of the query")
     quoted = [best, *(hit for hit in retrieved[1:2] if hit.score >= SECOND_SHARE * best.score)]
     text = " ".join(f"{hit.chunk.text} [{number}]" for number, hit in enumerate(quoted, 1))
     level = "High" if best.coverage >= HIGH_COVERAGE else "Medium"
-    return Answer(text, quoted, retrieved, level, f"{len(quoted)} of {len(retrieved)} sections quoted")
+    return SampleAnswer(text, quoted, retrieved, level, f"{len(quoted)} of {len(retrieved)} sections quoted")
 
 
-def wrong_answer(index: Index, query: str) -> Answer:
+def wrong_answer(index: Index, query: str) -> SampleAnswer:
     """Answers with the section that fits least, and full confidence: what an evaluation must catch."""
     found = {hit.chunk for hit in index.search(query, top=len(index.chunks))}
     strangers = [chunk for chunk in index.chunks if chunk not in found] or list(index.chunks)
     stranger = Hit(strangers[len(query) % len(strangers)], 0.0, 0.0)
-    return Answer(f"{stranger.chunk.text} [1]", [stranger], [stranger], "High", "1 of 1 sections quoted")
+    return SampleAnswer(
+        f"{stranger.chunk.text} [1]", [stranger], [stranger], "High", "1 of 1 sections quoted"
+    )
 
 
-def reply(query: str, found: Answer, *, latency_ms: int) -> dict[str, Any]:
+def reply(query: str, found: SampleAnswer, *, latency_ms: int) -> dict[str, Any]:
     """Returns the body of the API's reply."""
     return {
         "answer": found.text,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from producer.sample_api.bench_answers import CANNED_ANSWERS, CAPITALS
-from producer.sample_api.knowledge import Chunk
+from producer.sample_api.knowledge import Passage
 from producer.sample_api.models import COMPLETIONS, EMBEDDINGS
 from shared.contracts.query_vocabulary import QUERY_ENDPOINT
 
@@ -13,7 +13,7 @@ MODEL_NAMES: Final = ("careful", "hasty-mini", "judge")
 """Examples: every name is answered."""
 
 
-def index_text(url: str, chunks: Sequence[Chunk]) -> str:
+def index_text(url: str, chunks: Sequence[Passage]) -> str:
     """Returns the page at `/`.
 
     Args:

@@ -12,7 +12,7 @@ _KEYS = frozenset({"category", "org", "url"})
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class Passage:
     """One section of one document: what is retrieved, and what is cited."""
 
     doc_id: str
@@ -31,7 +31,7 @@ class Chunk:
     """The section's body, as one paragraph."""
 
 
-def load_knowledge(folder: Traversable | None = None) -> list[Chunk]:
+def load_knowledge(folder: Traversable | None = None) -> list[Passage]:
     """Reads all documents of a folder, by name; by default those packaged with Proctor.
 
     Raises:
@@ -47,7 +47,7 @@ def load_knowledge(folder: Traversable | None = None) -> list[Chunk]:
     return chunks
 
 
-def read_document(name: str, text: str) -> Iterator[Chunk]:
+def read_document(name: str, text: str) -> Iterator[Passage]:
     r"""Yields the sections of one document.
 
     Args:
@@ -72,7 +72,7 @@ def read_document(name: str, text: str) -> Iterator[Chunk]:
         )
     for section in sections:
         heading, _, content = section.partition("\n")
-        yield Chunk(
+        yield Passage(
             name.removesuffix(".md"),
             facts["category"],
             facts["org"],

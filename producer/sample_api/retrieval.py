@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Final
 
-from producer.sample_api.knowledge import Chunk
+from producer.sample_api.knowledge import Passage
 
 _K1: Final = 1.2
 _B: Final = 0.6
@@ -35,7 +35,7 @@ _SHORTEST_STEM: Final = 3
 class Hit:
     """A section that fits a query."""
 
-    chunk: Chunk
+    chunk: Passage
     """The section."""
     score: float
     """BM25."""
@@ -46,7 +46,7 @@ class Hit:
 class Index:
     """A searchable knowledge base."""
 
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, chunks: Sequence[Passage]) -> None:
         self.chunks = chunks
         self._counts = [Counter(_terms(chunk)) for chunk in chunks]
         self._lengths = [counts.total() for counts in self._counts]
@@ -100,7 +100,7 @@ def stem(word: str) -> str:
     return word
 
 
-def _terms(chunk: Chunk) -> Iterable[str]:
+def _terms(chunk: Passage) -> Iterable[str]:
     """Yields the words of a section, headings more than once."""
     yield from words(f"{chunk.title} {chunk.section}") * _HEADING_WEIGHT
     yield from words(chunk.text)

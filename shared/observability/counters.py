@@ -41,7 +41,7 @@ LATENCY_BOUNDS_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0
 """Upper bounds of the latency histogram's buckets; one more has no bound."""
 
 
-class Call(StrEnum):
+class CallCount(StrEnum):
     """Counters of calls to one upstream; those that end in a space take a label."""
 
     CALLS = "calls "

@@ -36,7 +36,7 @@ LEAST_FREE_BYTES: Final = 500_000_000
 MOST_MEMORY_PCT: Final = 80
 
 
-class Check(NamedTuple):
+class Diagnosis(NamedTuple):
     """The result of one check."""
 
     name: str
@@ -49,7 +49,7 @@ class Check(NamedTuple):
     """What to do; empty when there is nothing to do."""
 
 
-def check_machine(data_dir: Path, *, embedded: bool) -> list[Check]:
+def check_machine(data_dir: Path, *, embedded: bool) -> list[Diagnosis]:
     """Checks this machine.
 
     Args:
@@ -71,7 +71,7 @@ def check_machine(data_dir: Path, *, embedded: bool) -> list[Check]:
 
 def check_server_of(
     client: redis.Redis, *, workers: Mapping[str, int] | None = None, behind_sentinels: bool = False
-) -> list[Check]:
+) -> list[Diagnosis]:
     """Checks a server that answers.
 
     Args:
@@ -99,7 +99,7 @@ def check_server_of(
     return checks if workers is None else [*checks, check_workers(workers)]
 
 
-def check_python(version: tuple[int, ...]) -> Check:
+def check_python(version: tuple[int, ...]) -> Diagnosis:
     """Judges the interpreter.
 
     >>> check_python((3, 10, 4)).status
@@ -107,32 +107,34 @@ def check_python(version: tuple[int, ...]) -> Check:
     """
     text = ".".join(map(str, version))
     if version < OLDEST_PYTHON:
-        return Check("python", "fail", f"{text} is older than 3.11", "install Python 3.11 or newer")
-    return Check("python", "ok", text)
+        return Diagnosis("python", "fail", f"{text} is older than 3.11", "install Python 3.11 or newer")
+    return Diagnosis("python", "ok", text)
 
 
-def check_platform(platform: str) -> Check:
+def check_platform(platform: str) -> Diagnosis:
     """Judges the operating system.
 
     >>> check_platform("win32").fix
     'run Proctor in WSL or a container'
     """
     if platform.startswith("win"):
-        return Check("system", "fail", "Windows has no unix signals", "run Proctor in WSL or a container")
-    return Check("system", "ok", platform)
+        return Diagnosis("system", "fail", "Windows has no unix signals", "run Proctor in WSL or a container")
+    return Diagnosis("system", "ok", platform)
 
 
-def check_program(*, needed: bool) -> Check:
+def check_program(*, needed: bool) -> Diagnosis:
     """Checks for a server program to start."""
     try:
         program = find_program()
     except NoServerError as error:
-        return Check("server program", "fail" if needed else "warn", error.message, error.hint)
+        return Diagnosis("server program", "fail" if needed else "warn", error.message, error.hint)
     version = ".".join(map(str, program.version))
-    return Check("server program", "ok", f"{program.path.name} {version} ({program.source}: {program.path})")
+    return Diagnosis(
+        "server program", "ok", f"{program.path.name} {version} ({program.source}: {program.path})"
+    )
 
 
-def check_data_dir(data_dir: Path) -> Check:
+def check_data_dir(data_dir: Path) -> Diagnosis:
     """Writes into the data folder."""
     try:
         places = prepare_data_dir(data_dir)
@@ -140,13 +142,15 @@ def check_data_dir(data_dir: Path) -> Check:
             probe.write(b"proctor")
             probe.flush()
     except ProctorError as error:
-        return Check("data folder", "fail", error.message, error.hint)
+        return Diagnosis("data folder", "fail", error.message, error.hint)
     except OSError as error:
-        return Check("data folder", "fail", f"{data_dir} cannot be written: {error.strerror}", DATA_DIR_HINT)
-    return Check("data folder", "ok", str(places.folder))
+        return Diagnosis(
+            "data folder", "fail", f"{data_dir} cannot be written: {error.strerror}", DATA_DIR_HINT
+        )
+    return Diagnosis("data folder", "ok", str(places.folder))
 
 
-def check_locks(data_dir: Path) -> Check:
+def check_locks(data_dir: Path) -> Diagnosis:
     """Takes a lock in the data folder twice: the second must be refused."""
     with NamedTemporaryFile(dir=data_dir) as first:
         try:
@@ -154,13 +158,15 @@ def check_locks(data_dir: Path) -> Check:
             with Path(first.name).open("rb") as second:
                 fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return Check("locks", "ok", "a file lock keeps others out")
+            return Diagnosis("locks", "ok", "a file lock keeps others out")
         except OSError as error:
-            return Check("locks", "fail", f"{data_dir} has no file locks: {error.strerror}", DATA_DIR_HINT)
-    return Check("locks", "fail", f"{data_dir} has file locks that keep nobody out", DATA_DIR_HINT)
+            return Diagnosis(
+                "locks", "fail", f"{data_dir} has no file locks: {error.strerror}", DATA_DIR_HINT
+            )
+    return Diagnosis("locks", "fail", f"{data_dir} has file locks that keep nobody out", DATA_DIR_HINT)
 
 
-def check_disk(data_dir: Path, free_bytes: int) -> Check:
+def check_disk(data_dir: Path, free_bytes: int) -> Diagnosis:
     """Judges the disk space that is left for the server's data.
 
     >>> check_disk(Path("/data"), 2_000_000).detail
@@ -168,23 +174,23 @@ def check_disk(data_dir: Path, free_bytes: int) -> Check:
     """
     detail = f"{free_bytes // 1_000_000:,} MB are free for {data_dir}"
     return (
-        Check("disk", "ok", detail)
+        Diagnosis("disk", "ok", detail)
         if free_bytes >= LEAST_FREE_BYTES
-        else Check("disk", "warn", detail, "make room")
+        else Diagnosis("disk", "warn", detail, "make room")
     )
 
 
-def check_socket(data_dir: Path, *, needed: bool) -> Check:
+def check_socket(data_dir: Path, *, needed: bool) -> Diagnosis:
     """Checks for a place for the socket, short enough and private."""
     try:
         path = prepare_socket(prepare_data_dir(data_dir))
     except ProctorError as error:
-        return Check("socket path", "fail" if needed else "warn", error.message, error.hint)
+        return Diagnosis("socket path", "fail" if needed else "warn", error.message, error.hint)
     length = len(str(path).encode())
-    return Check("socket path", "ok", f"{path} ({length} of {MAX_SOCKET_PATH_BYTES} bytes)")
+    return Diagnosis("socket path", "ok", f"{path} ({length} of {MAX_SOCKET_PATH_BYTES} bytes)")
 
 
-def check_version(info: Mapping[str, Any]) -> Check:
+def check_version(info: Mapping[str, Any]) -> Diagnosis:
     """Judges the server's version.
 
     >>> check_version({"redis_version": "6.0.16"}).status
@@ -193,11 +199,11 @@ def check_version(info: Mapping[str, Any]) -> Check:
     name = str(info.get("server_name", "redis"))
     text = str(info.get(f"{name}_version", info.get("redis_version", "unknown")))
     if server_version(info) < OLDEST_SERVER:
-        return Check("server version", "fail", f"{name} {text} is older than 6.2", "upgrade the server")
-    return Check("server version", "ok", f"{name} {text}")
+        return Diagnosis("server version", "fail", f"{name} {text} is older than 6.2", "upgrade the server")
+    return Diagnosis("server version", "ok", f"{name} {text}")
 
 
-def check_role(info: Mapping[str, Any]) -> Check:
+def check_role(info: Mapping[str, Any]) -> Diagnosis:
     """Judges whether it is a single server that can be written.
 
     >>> check_role({"redis_version": "7.0.0", "redis_mode": "cluster"}).detail
@@ -205,11 +211,11 @@ def check_role(info: Mapping[str, Any]) -> Check:
     """
     unfit = why_unsuitable({**info, "redis_version": "6.2", "maxmemory_policy": "noeviction"})
     if unfit is not None:
-        return Check("server role", "fail", unfit.what, unfit.fix)
-    return Check("server role", "ok", "one server, writable")
+        return Diagnosis("server role", "fail", unfit.what, unfit.fix)
+    return Diagnosis("server role", "ok", "one server, writable")
 
 
-def check_persistence(info: Mapping[str, Any], appendfsync: str | None) -> Check:
+def check_persistence(info: Mapping[str, Any], appendfsync: str | None) -> Diagnosis:
     """Checks what a crash of the server would lose.
 
     Args:
@@ -221,19 +227,19 @@ def check_persistence(info: Mapping[str, Any], appendfsync: str | None) -> Check
     """
     if not int(info.get("aof_enabled", 0)):
         fix = "set `appendonly yes` and `appendfsync everysec` in its configuration"
-        return Check("persistence", "warn", "appendonly is off: a crash of the server loses runs", fix)
+        return Diagnosis("persistence", "warn", "appendonly is off: a crash of the server loses runs", fix)
     if appendfsync == "no":
-        return Check(
+        return Diagnosis(
             "persistence", "warn", "appendfsync is `no`: a power cut loses work", "set it to `everysec`"
         )
     if info.get("aof_last_write_status", "ok") != "ok":
-        return Check(
+        return Diagnosis(
             "persistence", "fail", "the server cannot write its append-only file", "make room on its disk"
         )
-    return Check("persistence", "ok", f"appendonly yes, appendfsync {appendfsync or 'unknown'}")
+    return Diagnosis("persistence", "ok", f"appendonly yes, appendfsync {appendfsync or 'unknown'}")
 
 
-def check_eviction(info: Mapping[str, Any]) -> Check:
+def check_eviction(info: Mapping[str, Any]) -> Diagnosis:
     """Judges what the server does when its memory is full.
 
     >>> check_eviction({"maxmemory_policy": "allkeys-lru"}).status
@@ -241,12 +247,12 @@ def check_eviction(info: Mapping[str, Any]) -> Check:
     """
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy == "noeviction":
-        return Check("eviction", "ok", "noeviction")
+        return Diagnosis("eviction", "ok", "noeviction")
     fix = "set `maxmemory-policy noeviction` in its configuration"
-    return Check("eviction", "fail", f"{policy} throws keys away when memory is short", fix)
+    return Diagnosis("eviction", "fail", f"{policy} throws keys away when memory is short", fix)
 
 
-def check_memory(info: Mapping[str, Any]) -> Check:
+def check_memory(info: Mapping[str, Any]) -> Diagnosis:
     """Judges how full the server's memory is.
 
     >>> check_memory({"used_memory": 90_000_000, "maxmemory": 100_000_000}).detail
@@ -254,16 +260,16 @@ def check_memory(info: Mapping[str, Any]) -> Check:
     """
     used, most = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
     if not most:
-        return Check("memory", "ok", f"{used // 1_000_000:,} MB are used, without a limit")
+        return Diagnosis("memory", "ok", f"{used // 1_000_000:,} MB are used, without a limit")
     detail = f"{used // 1_000_000:,} MB of {most // 1_000_000:,} MB are used"
     if is_full(info):
-        return Check("memory", "fail", f"{detail}: Redis is full", FULL_HINT)
+        return Diagnosis("memory", "fail", f"{detail}: Redis is full", FULL_HINT)
     if used * 100 > most * MOST_MEMORY_PCT:
-        return Check("memory", "warn", detail, FULL_HINT)
-    return Check("memory", "ok", detail)
+        return Diagnosis("memory", "warn", detail, FULL_HINT)
+    return Diagnosis("memory", "ok", detail)
 
 
-def check_writes(refusal: str, largest: Sequence[RunMemory] = ()) -> Check:
+def check_writes(refusal: str, largest: Sequence[RunMemory] = ()) -> Diagnosis:
     """Judges whether the server takes writes now.
 
     Args:
@@ -274,13 +280,15 @@ def check_writes(refusal: str, largest: Sequence[RunMemory] = ()) -> Check:
     'its min-replicas-to-write asks for a replica that is in step: start one'
     """
     if not refusal:
-        return Check("writes", "ok", "accepted")
+        return Diagnosis("writes", "ok", "accepted")
     word = refusal.split(maxsplit=1)[0]
     held = f"; {format_run_memory(largest)}" if largest else ""
-    return Check("writes", "fail", f"refused: {refusal}{held}", REFUSING_HINTS.get(word, "look at its log"))
+    return Diagnosis(
+        "writes", "fail", f"refused: {refusal}{held}", REFUSING_HINTS.get(word, "look at its log")
+    )
 
 
-def check_replicas(info: Mapping[str, Any]) -> Check:
+def check_replicas(info: Mapping[str, Any]) -> Diagnosis:
     """Judges whether a fail-over keeps what the master has confirmed.
 
     >>> check_replicas({"connected_slaves": 1}).status
@@ -292,15 +300,15 @@ def check_replicas(info: Mapping[str, Any]) -> Check:
     if "min_slaves_good_slaves" not in info:  # the server leaves it out while the setting is 0
         fix = "set `min-replicas-to-write 1` and `min-replicas-max-lag 10` on every server of the group"
         what = "min-replicas-to-write is 0: a master that was replaced goes on taking writes, which are lost"
-        return Check("replicas", "fail", what, fix)
+        return Diagnosis("replicas", "fail", what, fix)
     good = int(info["min_slaves_good_slaves"])
     detail = f"{replicas} replicas, {good} of them up to date"
     if good == 0:
-        return Check("replicas", "fail", f"{detail}: the server refuses writes", "start a replica")
-    return Check("replicas", "ok", detail)
+        return Diagnosis("replicas", "fail", f"{detail}: the server refuses writes", "start a replica")
+    return Diagnosis("replicas", "ok", detail)
 
 
-def check_clock(server_s: float, here_s: float) -> Check:
+def check_clock(server_s: float, here_s: float) -> Diagnosis:
     """Checks the difference between our clock and the server's, which is used for leases and limits.
 
     >>> check_clock(100.0, 110.0).detail
@@ -308,13 +316,13 @@ def check_clock(server_s: float, here_s: float) -> Check:
     """
     ahead_s = here_s - server_s
     if abs(ahead_s) <= MOST_CLOCK_DIFFERENCE_S:
-        return Check("clock", "ok", f"{abs(ahead_s):.1f} s from the server's")
+        return Diagnosis("clock", "ok", f"{abs(ahead_s):.1f} s from the server's")
     word = "ahead of" if ahead_s > 0 else "behind"
     fix = "synchronise the clocks (NTP): shown times are off, work is not"
-    return Check("clock", "warn", f"this machine is {abs(ahead_s):.1f} s {word} the server", fix)
+    return Diagnosis("clock", "warn", f"this machine is {abs(ahead_s):.1f} s {word} the server", fix)
 
 
-def check_workers(workers: Mapping[str, int]) -> Check:
+def check_workers(workers: Mapping[str, int]) -> Diagnosis:
     """Checks whether a worker is alive for each kind.
 
     >>> check_workers({"turns": 2, "cases": 0}).detail
@@ -322,5 +330,5 @@ def check_workers(workers: Mapping[str, int]) -> Check:
     """
     detail = ", ".join(f"{kind} {number}" for kind, number in workers.items())
     if all(workers.values()):
-        return Check("workers", "ok", detail)
-    return Check("workers", "warn", detail, "start some: proctor worker (`proctor run` starts its own)")
+        return Diagnosis("workers", "ok", detail)
+    return Diagnosis("workers", "warn", detail, "start some: proctor worker (`proctor run` starts its own)")

@@ -17,7 +17,7 @@ from producer.metrics.exporter import registry_of
 from shared import keys
 from shared.ledger import ChunkPlan
 from shared.ledger.ledger import Ledger
-from shared.observability.counters import LATENCY_BOUNDS_S, MOST_UPSTREAMS, Call
+from shared.observability.counters import LATENCY_BOUNDS_S, MOST_UPSTREAMS, CallCount
 from tests.benchmarks.results import Figure, sized
 from tests.support.redis_server import RedisServer
 
@@ -83,8 +83,8 @@ def submit(ledger: Ledger, run: str, items: int) -> None:
 def fill_counters(client: Any) -> None:
     """Uses every label that counters of calls may have, and a scope for each upstream."""
     names = [f"provider/model-{number}" for number in range(MOST_UPSTREAMS)]
-    fields = [f"{Call.LATENCY}{place}" for place in range(len(LATENCY_BOUNDS_S) + 1)]
-    for counter in Call:
+    fields = [f"{CallCount.LATENCY}{place}" for place in range(len(LATENCY_BOUNDS_S) + 1)]
+    for counter in CallCount:
         fields += [f"{counter}reason_{at}" for at in range(REASONS)] if counter.endswith(" ") else [counter]
     for name in names:
         client.hset(keys.CALL_COUNTERS_KEY, mapping={f"{name} {field}": 12_345 for field in fields})

@@ -48,7 +48,7 @@ def test_an_unfit_server_is_refused_and_reported(
     assert found[name].fix
 
 
-def judge(info: dict[str, object]) -> list[diagnostics.Check]:
+def judge(info: dict[str, object]) -> list[diagnostics.Diagnosis]:
     """All checks that need nothing but `INFO`."""
     return [
         diagnostics.check_version(info),

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from producer.cli.dead_set import Place, discard, read_dead
+from producer.cli.dead_set import ItemPlace, discard, read_dead
 from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, run_dead_key
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def test_in_order_within_a_run(client: "redis.Redis") -> None:
 
 def test_discard_leaves_the_others(client: "redis.Redis") -> None:
     """Discarding takes out exactly what was named, in all three places, and counts it once."""
-    places = [Place("r1", "9"), Place("r2", "7")]
+    places = [ItemPlace("r1", "9"), ItemPlace("r2", "7")]
     assert discard(client, places) == 1
     assert discard(client, places) == 0
     assert [entry.id for entry in read_dead(client)] == ["turn-0", "turn-10"]

@@ -10,7 +10,7 @@ import pytest
 
 from shared.errors import CheckUnusableError, ValidatorSecurityError
 from tests.unit.validation.test_policy import ORDINARY
-from worker.sandbox import Reason, Sandbox, SandboxError, Sandboxes, UnusableError
+from worker.sandbox import Sandbox, SandboxError, Sandboxes, SandboxReason, UnusableError
 from worker.validation.checks import Subject, parse_checks
 from worker.validation.pipeline import validate
 from worker.validation.scoring import run_deterministic
@@ -138,16 +138,16 @@ def test_nonsense_is_reported_by_its_type(sandbox: Sandbox, name: str, kind: str
 @pytest.mark.parametrize(
     ("name", "text", "reason", "message"),
     [
-        ("raises", "good", Reason.EXCEPTION, "ValueError: not good"),
-        ("loops", "loop", Reason.TIMEOUT, "no answer within 2 s"),
-        ("bomb", "", Reason.TIMEOUT, "no answer within 2 s"),
-        ("eats", "", Reason.MEMORY, "eats needs more memory than it may have"),
-        ("other", "", Reason.UNKNOWN_VALIDATOR, "the validators file has no function other"),
-        ("SEEN", "", Reason.UNKNOWN_VALIDATOR, "the validators file has no function SEEN"),
+        ("raises", "good", SandboxReason.EXCEPTION, "ValueError: not good"),
+        ("loops", "loop", SandboxReason.TIMEOUT, "no answer within 2 s"),
+        ("bomb", "", SandboxReason.TIMEOUT, "no answer within 2 s"),
+        ("eats", "", SandboxReason.MEMORY, "eats needs more memory than it may have"),
+        ("other", "", SandboxReason.UNKNOWN_VALIDATOR, "the validators file has no function other"),
+        ("SEEN", "", SandboxReason.UNKNOWN_VALIDATOR, "the validators file has no function SEEN"),
     ],
 )
 def test_a_failure_costs_one_call(
-    sandbox: Sandbox, name: str, text: str, reason: Reason, message: str
+    sandbox: Sandbox, name: str, text: str, reason: SandboxReason, message: str
 ) -> None:
     """The error says why, and the next call of the same batch is answered as if nothing had been."""
     assert sandbox.call("is_short", "a") is True
@@ -183,7 +183,7 @@ def test_patterns_are_searched_as_python_does(
 
 def test_bad_patterns_are_distinguished_from_slow_ones(sandbox: Sandbox) -> None:
     """A pattern that is none, and one that never ends, each cost their own search."""
-    for pattern, reason in (("(", Reason.BAD_PATTERN), ("(a+)+$", Reason.TIMEOUT)):
+    for pattern, reason in (("(", SandboxReason.BAD_PATTERN), ("(a+)+$", SandboxReason.TIMEOUT)):
         with pytest.raises(SandboxError) as caught:
             sandbox.search(pattern, "a" * 64 + "b")
         assert caught.value.reason is reason
@@ -208,7 +208,7 @@ def test_what_the_policy_takes_the_sandbox_runs(boxes: Sandboxes, name: str) -> 
         except SandboxError as error:
             failure = error
     message = "" if failure is None else failure.message
-    assert failure is None or failure.reason is Reason.EXCEPTION, message
+    assert failure is None or failure.reason is SandboxReason.EXCEPTION, message
     assert not message.startswith(("Import", "ModuleNotFound", "Permission", "OSError", "Lookup"))
 
 
@@ -217,21 +217,25 @@ def test_what_the_policy_takes_the_sandbox_runs(boxes: Sandboxes, name: str) -> 
     [
         (
             "1 / 0",
-            Reason.EXCEPTION,
+            SandboxReason.EXCEPTION,
             "the validators file cannot be loaded: ZeroDivisionError: division by zero",
         ),
-        ("import re\nre.no", Reason.EXCEPTION, "the validators file cannot be loaded: AttributeError"),
-        ("while True: pass", Reason.TIMEOUT, "the validators file cannot be loaded: no answer within 2 s"),
+        ("import re\nre.no", SandboxReason.EXCEPTION, "the validators file cannot be loaded: AttributeError"),
+        (
+            "while True: pass",
+            SandboxReason.TIMEOUT,
+            "the validators file cannot be loaded: no answer within 2 s",
+        ),
         (
             "x = 'x' * 10 ** 12",
-            Reason.MEMORY,
+            SandboxReason.MEMORY,
             "the validators file cannot be loaded: the validators file needs",
         ),
-        ("x = 1", Reason.UNKNOWN_VALIDATOR, "the validators file has no function v"),
+        ("x = 1", SandboxReason.UNKNOWN_VALIDATOR, "the validators file has no function v"),
     ],
 )
 def test_a_broken_file_is_not_the_models_fault(
-    boxes: Sandboxes, source: str, reason: Reason, message: str
+    boxes: Sandboxes, source: str, reason: SandboxReason, message: str
 ) -> None:
     """What would fail for every output passes through the pipeline as an error, not as a failed case."""
     with boxes.batch(source) as sandbox, pytest.raises(CheckUnusableError, match=message) as caught:

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import pytest
 
 from tests.support.hostile_validators import hostile_validators
-from worker.sandbox import Reason, SandboxError, Sandboxes
-from worker.sandbox.zygote_client import Limits
+from worker.sandbox import SandboxError, Sandboxes, SandboxReason
+from worker.sandbox.zygote_client import ChildLimits
 from worker.validation.policy import first_problem
 
 STATE_CHANGERS: Final = (
@@ -61,7 +61,7 @@ class Targets(NamedTuple):
 def boxes() -> Iterator[Sandboxes]:
     """Sandboxes without the static policy, with short deadlines and little memory."""
     os.environ["GEHEIM"] = SECRET
-    made = Sandboxes(check=None, call_s=1.5, limits=Limits(memory_bytes=128 << 20))
+    made = Sandboxes(check=None, call_s=1.5, limits=ChildLimits(memory_bytes=128 << 20))
     if made.why_unlocked:
         pytest.skip(f"needs a kernel that locks processes: {made.why_unlocked}")
     yield made
@@ -125,22 +125,22 @@ def test_the_honest_validator_has_teeth(name: str, targets: Targets) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("uses up: a loop", Reason.TIMEOUT),
-        ("uses up: a pattern", Reason.TIMEOUT),
-        ("uses up: 10 GB", Reason.MEMORY),
-        ("uses up: a list without end", Reason.MEMORY),
-        ("kernel: a null pointer", Reason.CRASH),
-        ("next case: half an answer", Reason.CRASH),
-        ("next case: an answer written ahead", Reason.FORGED),
-        ("next case: 100 MB", Reason.FORGED),
-        ("next case: BaseException", Reason.EXCEPTION),
-        ("files: open", Reason.EXCEPTION),
-        ("at load: a loop at the top", Reason.TIMEOUT),
-        ("at load: an exit at the top", Reason.CRASH),
-        ("at load: an exception at the top", Reason.EXCEPTION),
+        ("uses up: a loop", SandboxReason.TIMEOUT),
+        ("uses up: a pattern", SandboxReason.TIMEOUT),
+        ("uses up: 10 GB", SandboxReason.MEMORY),
+        ("uses up: a list without end", SandboxReason.MEMORY),
+        ("kernel: a null pointer", SandboxReason.CRASH),
+        ("next case: half an answer", SandboxReason.CRASH),
+        ("next case: an answer written ahead", SandboxReason.FORGED),
+        ("next case: 100 MB", SandboxReason.FORGED),
+        ("next case: BaseException", SandboxReason.EXCEPTION),
+        ("files: open", SandboxReason.EXCEPTION),
+        ("at load: a loop at the top", SandboxReason.TIMEOUT),
+        ("at load: an exit at the top", SandboxReason.CRASH),
+        ("at load: an exception at the top", SandboxReason.EXCEPTION),
     ],
 )
-def test_the_failure_says_why(name: str, reason: Reason, boxes: Sandboxes, targets: Targets) -> None:
+def test_the_failure_says_why(name: str, reason: SandboxReason, boxes: Sandboxes, targets: Targets) -> None:
     """Programs read the reason, people the message."""
     with boxes.batch(CORPUS[name]) as sandbox, pytest.raises(SandboxError) as caught:
         sandbox.call("v", targets.text)

@@ -16,8 +16,8 @@ import pytest
 from tests.benchmarks.bench_sandbox import measured
 from tests.support.eventually import eventually
 from tests.support.tree import ROOT
-from worker.sandbox import Reason, SandboxError, Sandboxes
-from worker.sandbox.zygote_client import Limits, Zygote
+from worker.sandbox import SandboxError, Sandboxes, SandboxReason
+from worker.sandbox.zygote_client import ChildLimits, Zygote
 
 SOURCE: Final = "def is_short(output): return len(output) < 10\n"
 
@@ -78,7 +78,7 @@ def test_nothing_survives_close() -> None:
     assert not any(each.is_running() for each in [zygote, *children])
     with closed.batch(None) as sandbox, pytest.raises(SandboxError) as caught:
         sandbox.search("x", "x")
-    assert caught.value.reason is Reason.UNAVAILABLE
+    assert caught.value.reason is SandboxReason.UNAVAILABLE
 
 
 def test_nothing_survives_the_worker() -> None:
@@ -207,7 +207,7 @@ def test_without_a_lock_validators_are_refused_and_patterns_are_not(monkeypatch:
     class Unlocked(Zygote):
         """A zygote on a machine that locks nothing."""
 
-        def __init__(self, limits: Limits) -> None:
+        def __init__(self, limits: ChildLimits) -> None:
             super().__init__(limits)
             self.why_unlocked = "processes cannot be locked on plan9"
 
@@ -224,7 +224,7 @@ def test_without_a_lock_validators_are_refused_and_patterns_are_not(monkeypatch:
             else:
                 with pytest.raises(SandboxError, match="plan9") as caught:
                     sandbox.call("is_short", "x")
-                assert caught.value.reason is Reason.UNAVAILABLE
+                assert caught.value.reason is SandboxReason.UNAVAILABLE
                 assert "PROCTOR_UNSAFE_VALIDATORS" in caught.value.hint
         boxes.close()
 

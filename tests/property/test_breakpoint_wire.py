@@ -47,7 +47,7 @@ def by_the_door(turn: Turn) -> dict[str, Any]:
     return {**pruned({**document, "meta": None}), "free": document["meta"]}
 
 
-def by_the_worker(turn: turn_wire.Turn) -> dict[str, Any]:
+def by_the_worker(turn: turn_wire.WireTurn) -> dict[str, Any]:
     """What the worker read, as plain values; free metadata apart."""
     document = msgspec.json.decode(
         msgspec.json.encode(msgspec.structs.replace(turn, meta=msgspec.Raw(b"null")))
@@ -105,17 +105,17 @@ def test_a_repeated_key_means_its_last_value_to_both() -> None:
 @pytest.mark.parametrize(
     ("mirror", "contract"),
     [
-        (turn_wire.Turn, turns_contract.Turn),
+        (turn_wire.WireTurn, turns_contract.Turn),
         (turn_wire.Context, turns_contract.TurnContext),
-        (turn_wire.AffectSignal, turns_contract.AffectSignal),
+        (turn_wire.WireAffectSignal, turns_contract.AffectSignal),
         (turn_wire.SignalItem, mementos.ThreadMementoSignalItem),
         (turn_wire.Signals, mementos.ThreadMementoSignals),
         (turn_wire.RequestMemento, mementos.ThreadMemento),
         (turn_wire.MementoRef, mementos.ThreadMementoRef),
         (turn_wire.Affect, mementos.RequestAffect),
-        (turn_wire.AffectPoint, mementos.RequestAffectPoint),
+        (turn_wire.WirePoint, mementos.RequestAffectPoint),
         (turn_wire.Rollup, mementos.AffectRollup),
-        (turn_wire.Shape, mementos.SummaryShape),
+        (turn_wire.WireShape, mementos.SummaryShape),
         (memento.Memento, mementos.StoredMemento),
     ],
 )

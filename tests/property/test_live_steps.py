@@ -15,10 +15,10 @@ from worker.breakpoint.engine import BreakpointDecision
 from worker.breakpoint.live_decisions import CALLED_DECISIONS, ModelAnswer
 from worker.breakpoint.memento import Memento
 from worker.breakpoint.model_reply import read_reply
-from worker.breakpoint.orchestrator import Reply, RunPolicy, TurnResult, run_turn
+from worker.breakpoint.orchestrator import RunPolicy, TurnReply, TurnResult, run_turn
 from worker.breakpoint.orchestrator import Thread as Conversation
 from worker.breakpoint.prompt import prompt_of
-from worker.breakpoint.turn_wire import Turn, decode_turns
+from worker.breakpoint.turn_wire import WireTurn, decode_turns
 
 MOODS = (None, felt(0.2, "neutral"), felt(0.85), felt(0.9, "resolve"))
 
@@ -36,7 +36,7 @@ class AtOnce:
     def __init__(self, worth: frozenset[str], recent: Sequence[RecentMessage]) -> None:
         self.worth, self.recent = worth, recent
 
-    def is_worth_a_call(self, turn: Turn, decision: BreakpointDecision) -> bool:
+    def is_worth_a_call(self, turn: WireTurn, decision: BreakpointDecision) -> bool:
         """As the run says."""
         return turn.role == "user" and turn.model_shape is None and decision in self.worth
 
@@ -44,10 +44,10 @@ class AtOnce:
         """Memento and last turns."""
         return retrieve_context(memento, self.recent)
 
-    def generate(self, turn: Turn, context: Sequence[str], closure: str) -> Reply:
+    def generate(self, turn: WireTurn, context: Sequence[str], closure: str) -> TurnReply:
         """Answers."""
         read = read_reply(answer_to(prompt_of(turn.message, context, closure).user))
-        return Reply(read.shape, turn.affect_signal or read.affect_signal, read.response)
+        return TurnReply(read.shape, turn.affect_signal or read.affect_signal, read.response)
 
 
 def at_once(turns: Sequence[dict[str, Any]], policy: RunPolicy) -> list[tuple[str, bool, str | None, str]]:

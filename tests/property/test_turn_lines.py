@@ -14,7 +14,7 @@ from worker.breakpoint.lines import ResultLine, encode
 from worker.breakpoint.memento import seed, updated
 from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, run_turn
 from worker.breakpoint.thread_decider import Batch, decide_thread
-from worker.breakpoint.turn_wire import AffectSignal, decode_turns
+from worker.breakpoint.turn_wire import WireAffectSignal, decode_turns
 
 conversations = st.lists(turns(), min_size=1, max_size=8)
 policies = st.sampled_from([POLICY, BREAKPOINTS_ONLY])
@@ -80,7 +80,10 @@ def test_points_that_fall_out_of_the_middle_are_written_whole() -> None:
     lines, plain = [], []
     for count, clock in enumerate(("12:00", "11:00", "12:10", "12:20"), 1):
         now = f"2026-01-01T{clock}:00.000Z"
-        before, latest = latest, updated(latest, None, AffectSignal("resolve", 0.1 * count), f"m{count}", now)
+        before, latest = (
+            latest,
+            updated(latest, None, WireAffectSignal("resolve", 0.1 * count), f"m{count}", now),
+        )
         lines.append(writer.line(f"m{count}", why, count, before, latest))
         plain.append(encode(latest.memento))
     assert [point.end_message_id for point in latest.affect.points] == ["m1", "m3", "m4"]

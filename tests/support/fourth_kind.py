@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import BinaryIO
 
-    from producer.aggregate.gate_metrics import Metric
+    from producer.aggregate.gate_metrics import GateMetric
     from producer.cli.session import Session
     from producer.item_ids import ItemNames
     from producer.kinds.declaration import ComparedKind
@@ -106,7 +106,7 @@ class WordRuns:
     def shown(self, info: "RunInfo", /) -> "Callable[[ItemRow], ShownItem]":
         return items.shown(info)
 
-    def metrics(self) -> "Mapping[str, Metric]":
+    def metrics(self) -> "Mapping[str, GateMetric]":
         return items.metrics()
 
     def compared(self) -> "ComparedKind":

@@ -43,7 +43,7 @@ from worker.breakpoint.model_reply import read_reply as read_model_reply
 from worker.breakpoint.turn_wire import decode_turns
 from worker.queries.fields import at
 from worker.queries.reply import read_reply
-from worker.sandbox.child import RETURNED, Answer, failure_of
+from worker.sandbox.child import RETURNED, ChildAnswer, failure_of
 from worker.upstream.completion import StreamAssembler, decoded, error_text, read_completion
 from worker.upstream.embeddings import read_embeddings
 from worker.upstream.endpoints import model_endpoint
@@ -225,7 +225,7 @@ def _names(text: str) -> None:
 
 
 def _answer(text: str) -> None:
-    answer = Answer(text[:1].encode(errors="replace")[:1], text[1:])
+    answer = ChildAnswer(text[:1].encode(errors="replace")[:1], text[1:])
     if answer.kind in RETURNED:
         repr(RETURNED[answer.kind](answer.text))
     else:

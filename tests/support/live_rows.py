@@ -10,19 +10,21 @@ from tests.support.conversations import POLICY, batch, turn
 from tests.support.run_infos import info
 from worker.breakpoint.live_decisions import ModelAnswer, decide_live
 from worker.breakpoint.thread_decider import Refusal
-from worker.breakpoint.trace import Call
+from worker.breakpoint.trace import TracedCall
 
 LIVE: Final = replace(POLICY, live="should")
-PAID: Final = Call("m", attempts=2, latency_ms=40, cost_usd=0.25, prompt_tokens=10, completion_tokens=5)
-FREE: Final = Call("m", latency_ms=40)
-CACHED: Final = Call("m", cached=True, latency_ms=40, cost_usd=0.25, prompt_tokens=10)
+PAID: Final = TracedCall("m", attempts=2, latency_ms=40, cost_usd=0.25, prompt_tokens=10, completion_tokens=5)
+FREE: Final = TracedCall("m", latency_ms=40)
+CACHED: Final = TracedCall("m", cached=True, latency_ms=40, cost_usd=0.25, prompt_tokens=10)
 
 
-def rows_of(*steps: tuple[dict[str, Any], Call | ModelAnswer | Refusal | None]) -> list[TurnRow]:
+def rows_of(*steps: tuple[dict[str, Any], TracedCall | ModelAnswer | Refusal | None]) -> list[TurnRow]:
     """Rows of turns, with what was answered to each that is asked."""
     rows, state, known = list[TurnRow](), b"", dict[str, bytes]()
     for at, (sent, answer) in enumerate(steps):
-        heard = ModelAnswer('{"response": "<b>Yes</b>"}', answer) if isinstance(answer, Call) else answer
+        heard = (
+            ModelAnswer('{"response": "<b>Yes</b>"}', answer) if isinstance(answer, TracedCall) else answer
+        )
         outcome = decide_live(
             thread="t", state=state, batches=[batch([sent], LIVE, at)], known=known, answer=heard
         ).outcome

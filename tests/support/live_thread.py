@@ -9,12 +9,12 @@ from shared.codecs.turn_lines import expand
 from tests.support.conversations import POLICY, batch
 from worker.breakpoint.live_decisions import LiveOutcome, ModelAnswer, decide_live
 from worker.breakpoint.thread_decider import Batch, Refusal
-from worker.breakpoint.trace import Call
+from worker.breakpoint.trace import TracedCall
 
 SHOULD = replace(POLICY, live="should")
 MUST = replace(POLICY, live="must")
 ALL = replace(POLICY, live="all")
-CALL = Call("m", latency_ms=40, cost_usd=0.25, prompt_tokens=10, completion_tokens=5)
+CALL = TracedCall("m", latency_ms=40, cost_usd=0.25, prompt_tokens=10, completion_tokens=5)
 
 
 def heard(response: str = "Yes.", **keys: Any) -> ModelAnswer:

@@ -17,7 +17,7 @@ from shared.clock import parse_iso_ms
 from worker.breakpoint.idempotency import IDEMPOTENCY_CONFLICT
 from worker.breakpoint.memento import seed
 from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, TurnResult, run_turn
-from worker.breakpoint.turn_wire import Turn, decode_turns
+from worker.breakpoint.turn_wire import WireTurn, decode_turns
 
 Row = Mapping[str, Any]
 """One object of `results RUN --format jsonl`, or of `results RUN --traces`."""
@@ -46,7 +46,7 @@ class ThreadOracle:
 
     def __init__(self) -> None:
         self._threads: dict[str, Thread] = {}
-        self._answered: dict[str, tuple[Turn, Expected]] = {}
+        self._answered: dict[str, tuple[WireTurn, Expected]] = {}
 
     def answer(self, line: bytes, index: int, policy: RunPolicy) -> Expected:
         """Decides the next turn of its thread.
@@ -74,7 +74,7 @@ class ThreadOracle:
             self._answered[request] = turn, expected
         return expected
 
-    def _refused(self, turn: Turn, policy: RunPolicy, code: str) -> Expected:
+    def _refused(self, turn: WireTurn, policy: RunPolicy, code: str) -> Expected:
         thread = self._threads.get(turn.thread_id, Thread(turn.thread_id))
         latest = thread.latest or seed(turn.thread_id, turn.ts or policy.submitted_at)
         result = {
@@ -87,7 +87,7 @@ class ThreadOracle:
         return Expected("error", code, cached=False, result=result)
 
 
-def _result(turn: Turn, message_id: str, thread: Thread, outcome: TurnResult) -> dict[str, Any]:
+def _result(turn: WireTurn, message_id: str, thread: Thread, outcome: TurnResult) -> dict[str, Any]:
     decision, rule, reason = outcome.verdict
     return {
         "threadId": turn.thread_id,
@@ -108,7 +108,7 @@ def _plain(value: object) -> Any:
     return json.loads(msgspec.json.encode(value))
 
 
-def _same(first: Turn, second: Turn) -> bool:
+def _same(first: WireTurn, second: WireTurn) -> bool:
     plain = [json.loads(turn.meta) if turn.meta else None for turn in (first, second)]
     bare = [msgspec.structs.replace(turn, meta=msgspec.Raw(b"")) for turn in (first, second)]
     return plain[0] == plain[1] and bare[0] == bare[1]

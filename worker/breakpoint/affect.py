@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from shared.clock import parse_iso_ms
 from shared.contracts.turn_vocabulary import AffectPhase, Confidence, IntensityBucket, PointSource
-from worker.breakpoint.turn_wire import Affect, AffectPoint, AffectSignal, Rollup
+from worker.breakpoint.turn_wire import Affect, Rollup, WireAffectSignal, WirePoint
 
 WINDOW_MS: Final = 30 * 60 * 1000
 MAX_POINTS: Final = 5
@@ -64,10 +64,10 @@ def rollup(intensities: Sequence[float]) -> Rolled:
     return Rolled(_phase(last, intensities[-2] if len(intensities) > 1 else None), _bucket(last))
 
 
-def point_of(signal: AffectSignal, message_id: str) -> AffectPoint:
+def point_of(signal: WireAffectSignal, message_id: str) -> WirePoint:
     """Anchors an affect signal to the message it was measured on.
 
-    >>> point = point_of(AffectSignal("bliss", 0.5, 0.9), "m1")
+    >>> point = point_of(WireAffectSignal("bliss", 0.5, 0.9), "m1")
     >>> point.end_message_id, point.label, str(point.confidence)
     ('m1', 'neutral', 'high')
     """
@@ -75,11 +75,11 @@ def point_of(signal: AffectSignal, message_id: str) -> AffectPoint:
     confidence = signal.confidence
     if isinstance(confidence, float):
         confidence = Confidence(_bucket(confidence))
-    return AffectPoint(message_id, label, signal.intensity, confidence, _MODEL)
+    return WirePoint(message_id, label, signal.intensity, confidence, _MODEL)
 
 
 def with_point(
-    affect: Affect, times_ms: Sequence[int], point: AffectPoint, now_iso: str
+    affect: Affect, times_ms: Sequence[int], point: WirePoint, now_iso: str
 ) -> tuple[Affect, tuple[int, ...]]:
     """Adds a point and computes the rollup of the points in the window.
 
@@ -102,11 +102,11 @@ def with_point(
     return Affect((*points, point)[-MAX_POINTS:], rolled), (*times_ms, now_ms)[-MAX_POINTS:]
 
 
-def signal_of_reply(value: object) -> AffectSignal | None:
+def signal_of_reply(value: object) -> WireAffectSignal | None:
     """Reads the affect signal of a model's reply, which may hold anything.
 
     >>> signal_of_reply({"label": "resolve", "intensity": "1.7", "confidence": 0.5})
-    AffectSignal(label='resolve', intensity=1.0, confidence=<Confidence.MED: 'med'>)
+    WireAffectSignal(label='resolve', intensity=1.0, confidence=<Confidence.MED: 'med'>)
     >>> signal_of_reply("calm") is None
     True
     """
@@ -114,7 +114,7 @@ def signal_of_reply(value: object) -> AffectSignal | None:
         return None
     label = value.get("label")
     known = label if isinstance(label, str) and label in LABELS else NEUTRAL
-    return AffectSignal(
+    return WireAffectSignal(
         known, _clamped(value.get("intensity")), _confidence_of_reply(value.get("confidence"))
     )
 

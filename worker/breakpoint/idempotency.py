@@ -13,7 +13,7 @@ import msgspec
 
 from shared.codecs.turn_batches import DUPLICATE, unpack_batch
 from worker.breakpoint.orchestrator import Refusal
-from worker.breakpoint.turn_wire import Turn, decode_turns
+from worker.breakpoint.turn_wire import WireTurn, decode_turns
 
 IDEMPOTENCY_CONFLICT: Final = "idempotency_conflict"
 
@@ -46,7 +46,7 @@ class Requests:
         self._known = known
         self.new: list[tuple[str, bytes]] = []
 
-    def find(self, turn: Turn, item: str) -> CodedLine | Refusal | None:
+    def find(self, turn: WireTurn, item: str) -> CodedLine | Refusal | None:
         """Returns the earlier answer to a repeated request.
 
         Args:
@@ -66,7 +66,7 @@ class Requests:
         flag = "" if first.item == item else DUPLICATE
         return first.code + flag, bytes(first.line)
 
-    def store(self, turn: Turn, item: str, answer: CodedLine) -> None:
+    def store(self, turn: WireTurn, item: str, answer: CodedLine) -> None:
         """Stores the first answer to a turn with a `clientRequestId`."""
         name = turn.client_request_id or ""
         code, line = answer
@@ -90,7 +90,7 @@ def request_ids(payloads: Iterable[bytes]) -> set[str]:
     return found - {""}
 
 
-def content_digest(turn: Turn) -> str:
+def content_digest(turn: WireTurn) -> str:
     """Returns a digest of a turn's content, independent of key order and white space.
 
     The time (`ts`) and the token (`thread_memento_etag`) are not part of it: a client that repeats a request

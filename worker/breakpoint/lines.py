@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from worker.breakpoint.memento import FROM_STORE
-from worker.breakpoint.trace import Call, Event
+from worker.breakpoint.trace import Event, TracedCall
 
 
 class ResultLine(msgspec.Struct, gc=False, rename="camel"):
@@ -27,7 +27,7 @@ class ResultLine(msgspec.Struct, gc=False, rename="camel"):
 class LiveLine(ResultLine, rename="camel"):
     """The `result` of a turn of a run with a model, with its call and events for other readers."""
 
-    call: Call | msgspec.UnsetType = msgspec.UNSET
+    call: TracedCall | msgspec.UnsetType = msgspec.UNSET
     events: Sequence[Event] | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -30,8 +30,15 @@ from worker.breakpoint.idempotency import CodedLine, Requests
 from worker.breakpoint.lines import LiveLine, encode
 from worker.breakpoint.memento import Memento
 from worker.breakpoint.model_reply import ReadReply, read_reply
-from worker.breakpoint.orchestrator import Refusal, Reply, RunPolicy, TurnResult, affect_signal_of, run_turn
-from worker.breakpoint.prompt import Prompt, prompt_of
+from worker.breakpoint.orchestrator import (
+    Refusal,
+    RunPolicy,
+    TurnReply,
+    TurnResult,
+    affect_signal_of,
+    run_turn,
+)
+from worker.breakpoint.prompt import TurnPrompt, prompt_of
 from worker.breakpoint.thread_decider import (
     CODES,
     ERROR_CODE,
@@ -41,8 +48,8 @@ from worker.breakpoint.thread_decider import (
     ThreadOutcome,
     load_thread,
 )
-from worker.breakpoint.trace import Call, Event, call_event, retrieval_events
-from worker.breakpoint.turn_wire import Turn, decode_turns
+from worker.breakpoint.trace import Event, TracedCall, call_event, retrieval_events
+from worker.breakpoint.turn_wire import WireTurn, decode_turns
 
 INTERNAL: Final = "internal"
 """The error code of a turn on which the engine itself failed."""
@@ -56,14 +63,14 @@ LIVE_COUNTERS: Final[Mapping[str, str]] = {ASKED: "asked", CACHED: "from_cache",
 """Names of progress counters, by the letter of a code that they count."""
 
 
-class Question(NamedTuple):
+class OpenTurn(NamedTuple):
     """The question to the model for one turn."""
 
     batch: int
     """Position of the batch that contains the turn."""
     offset: int
     """Position of the turn in the batch."""
-    prompt: Prompt
+    prompt: TurnPrompt
     """The prompt."""
 
 
@@ -73,7 +80,7 @@ class ModelAnswer:
 
     text: str
     """Its text."""
-    call: Call
+    call: TracedCall
     """Its cost and latency."""
 
 
@@ -82,7 +89,7 @@ class LiveOutcome(NamedTuple):
 
     outcome: ThreadOutcome
     """The turns that are decided, possibly none."""
-    question: Question | None
+    question: OpenTurn | None
     """The question to be answered before the next turn can be decided; None if no turn is left."""
     failures: list[Exception]
     """Exceptions of the engine; their turns ended in the error `internal`."""
@@ -113,13 +120,13 @@ def decide_live(
         if block.lines:
             blocks.append(block)
         if prompt is not None:
-            question = Question(place, batch.offset + len(block.lines), prompt)
+            question = OpenTurn(place, batch.offset + len(block.lines), prompt)
             break
     outcome = ThreadOutcome(plain.state() or state, blocks, plain.requests.new)
     return LiveOutcome(outcome, question, decider.failures)
 
 
-def _decide_batch(decider: "_LiveDecider", batch: Batch) -> tuple[DecidedBlock, Prompt | None]:
+def _decide_batch(decider: "_LiveDecider", batch: Batch) -> tuple[DecidedBlock, TurnPrompt | None]:
     """Decides the turns of a batch up to the first question."""
     indexes, body = unpack_batch(batch.payload)
     end = None if batch.limit is None else batch.offset + batch.limit
@@ -143,7 +150,7 @@ def _decide_batch(decider: "_LiveDecider", batch: Batch) -> tuple[DecidedBlock, 
 class _UnansweredError(Exception):
     """The flow needs an answer of the model that is not available yet."""
 
-    def __init__(self, prompt: Prompt) -> None:
+    def __init__(self, prompt: TurnPrompt) -> None:
         super().__init__()
         self.prompt = prompt
 
@@ -168,7 +175,7 @@ class _SingleAnswerModel:
     read: ReadReply | None = None
     context: Sequence[str] = ()
 
-    def is_worth_a_call(self, turn: Turn, decision: BreakpointDecision) -> bool:
+    def is_worth_a_call(self, turn: WireTurn, decision: BreakpointDecision) -> bool:
         """Returns whether a user turn without a recorded answer is to be answered."""
         if turn.role is not Role.USER or turn.model_shape is not None:
             return False
@@ -185,7 +192,7 @@ class _SingleAnswerModel:
         self.context = retrieve_context(request_thread_memento, self.recent)
         return self.context
 
-    def generate(self, turn: Turn, context: Sequence[str], closure: str) -> Reply:
+    def generate(self, turn: WireTurn, context: Sequence[str], closure: str) -> TurnReply:
         """Returns the answer, or stops the flow with an exception."""
         answer = self.answer
         if answer is None:
@@ -194,7 +201,7 @@ class _SingleAnswerModel:
             raise _GivenUpError(answer)
         self.model_answer = answer
         self.read = read = read_reply(answer.text)
-        return Reply(read.shape, affect_signal_of(turn) or read.affect_signal, read.response)
+        return TurnReply(read.shape, affect_signal_of(turn) or read.affect_signal, read.response)
 
 
 class _LiveDecider:
@@ -212,7 +219,7 @@ class _LiveDecider:
         """Starts a block, which is read on its own."""
         self._plain.lines = LineWriter()
 
-    def decide_or_fail(self, turn: Turn | None, index: int, policy: RunPolicy) -> CodedLine:
+    def decide_or_fail(self, turn: WireTurn | None, index: int, policy: RunPolicy) -> CodedLine:
         """Decides a turn; if the engine fails, only this turn becomes an error."""
         thread = self._plain.thread
         before = thread.count, thread.latest, thread.recent, thread.consumed
@@ -235,7 +242,7 @@ class _LiveDecider:
         self._figures.clear()
         return {word: count for word, count in figures.items() if count}
 
-    def _decided(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> CodedLine:
+    def _decided(self, turn: WireTurn, index: int, policy: RunPolicy, *, in_full: bool = False) -> CodedLine:
         """Takes a turn through the flow with the model; turns of runs without a model as usual."""
         if not policy.live:
             return self._plain.decide(turn, index, policy, in_full=in_full)
@@ -284,7 +291,7 @@ class _LiveDecider:
         return code, self._in_full(message_id, result, call, events)
 
     def _in_full(
-        self, message_id: str, result: TurnResult, call: Call | None, events: Sequence[Event]
+        self, message_id: str, result: TurnResult, call: TracedCall | None, events: Sequence[Event]
     ) -> bytes:
         """Encodes a result without reference to the one before it."""
         self._plain.lines.reset()

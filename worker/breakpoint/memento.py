@@ -13,7 +13,15 @@ import msgspec
 from shared.clock import parse_iso_ms
 from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket, PointSource, RequestPointSource
 from worker.breakpoint.affect import point_of, with_point
-from worker.breakpoint.turn_wire import Affect, AffectPoint, AffectSignal, RequestMemento, Rollup, Shape, Turn
+from worker.breakpoint.turn_wire import (
+    Affect,
+    RequestMemento,
+    Rollup,
+    WireAffectSignal,
+    WirePoint,
+    WireShape,
+    WireTurn,
+)
 
 STORED_VERSION: Final = "memento-v0.1"
 SEED_ARC: Final = "support"
@@ -52,7 +60,7 @@ class Latest(msgspec.Struct, frozen=True, gc=False):
     """Time when the thread's first memento was made."""
     updated_at: str
     """Time when a turn changed it last."""
-    shape: Shape
+    shape: WireShape
     """The five summary fields."""
     affect: Affect
     """The emotional state."""
@@ -92,7 +100,7 @@ def latest_of(memento: Memento, point_times_ms: Sequence[int]) -> Latest:
         memento.thread_id,
         memento.created_ts,
         memento.updated_at,
-        Shape(memento.arc, memento.active, memento.parked, memento.decisions, memento.next),
+        WireShape(memento.arc, memento.active, memento.parked, memento.decisions, memento.next),
         memento.affect,
         tuple(point_times_ms),
     )
@@ -102,7 +110,7 @@ def seed(thread_id: str, now_iso: str) -> Latest:
     """Makes the empty memento of a thread that has none."""
     affect = Affect((), Rollup(AffectPhase.SETTLED.value, IntensityBucket.LOW.value, now_iso))
     name = f"memento_latest_{thread_id}"
-    return Latest(name, thread_id, now_iso, now_iso, Shape(SEED_ARC, [], [], [], []), affect, ())
+    return Latest(name, thread_id, now_iso, now_iso, WireShape(SEED_ARC, [], [], [], []), affect, ())
 
 
 def from_request(memento: RequestMemento) -> Latest:
@@ -114,13 +122,13 @@ def from_request(memento: RequestMemento) -> Latest:
         memento.thread_id,
         memento.created_ts,
         rollup.updated_at,
-        Shape(memento.arc, memento.active, memento.parked, memento.decisions, memento.next),
+        WireShape(memento.arc, memento.active, memento.parked, memento.decisions, memento.next),
         affect,
         (parse_iso_ms(rollup.updated_at),) * len(affect.points),
     )
 
 
-def resolve_baseline(turn: Turn, stored: Latest | None, now_iso: str) -> tuple[Latest, str]:
+def resolve_baseline(turn: WireTurn, stored: Latest | None, now_iso: str) -> tuple[Latest, str]:
     """Chooses the memento that a turn starts from.
 
     In this order: the stored memento when the request's reference names it; the request's own memento when it
@@ -149,7 +157,11 @@ def resolve_baseline(turn: Turn, stored: Latest | None, now_iso: str) -> tuple[L
 
 
 def updated(
-    previous: Latest, shape: Shape | None, affect_signal: AffectSignal | None, message_id: str, now_iso: str
+    previous: Latest,
+    shape: WireShape | None,
+    affect_signal: WireAffectSignal | None,
+    message_id: str,
+    now_iso: str,
 ) -> Latest:
     """Applies a turn to a memento; identity and creation time never change.
 
@@ -169,7 +181,7 @@ def updated(
     return Latest(previous.memento_id, previous.thread_id, previous.created_ts, now_iso, kept, affect, times)
 
 
-def _stored_point(point: AffectPoint) -> AffectPoint:
+def _stored_point(point: WirePoint) -> WirePoint:
     """Maps the client's vocabulary to ours."""
     if point.source != RequestPointSource.SENTINEL:
         return point

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from worker.breakpoint.affect import signal_of_reply
-from worker.breakpoint.turn_wire import AffectSignal, Shape
+from worker.breakpoint.turn_wire import WireAffectSignal, WireShape
 from worker.validation.extraction import ExtractionError, extract_json_object
 
 
@@ -25,9 +25,9 @@ class ReadReply(NamedTuple):
 
     response: str
     """The answer to the user."""
-    affect_signal: AffectSignal | None
+    affect_signal: WireAffectSignal | None
     """The emotion that the model recognised."""
-    shape: Shape | None
+    shape: WireShape | None
     """The summary that it proposes."""
     has_bad_shape: bool = False
     """Whether it proposed one that cannot be used."""
@@ -82,10 +82,10 @@ def _object_in(text: str) -> dict[str, Any] | None:
         return None
 
 
-def _shape_of(value: object) -> Shape | None:
+def _shape_of(value: object) -> WireShape | None:
     """Reads a shape; None when it breaks the contract."""
     try:
         given = msgspec.convert(value, _Shape)
     except (msgspec.ValidationError, RecursionError):
         return None
-    return Shape(given.arc, given.active, given.parked, given.decisions, given.next)
+    return WireShape(given.arc, given.active, given.parked, given.decisions, given.next)

@@ -24,7 +24,7 @@ from worker.breakpoint.engine import (
     should_freeze_summary_at_peak,
 )
 from worker.breakpoint.memento import FROM_REQUEST, Latest, Memento, resolve_baseline, updated
-from worker.breakpoint.turn_wire import AffectSignal, Shape, SignalItem, Turn
+from worker.breakpoint.turn_wire import SignalItem, WireAffectSignal, WireShape, WireTurn
 
 ETAG_CONFLICT: Final = "etag_conflict"
 SKIP: Final = BreakpointDecision.SKIP
@@ -104,12 +104,12 @@ class Thread:
         return latest
 
 
-class Reply(NamedTuple):
+class TurnReply(NamedTuple):
     """The reply of the model to a turn."""
 
-    shape: Shape | None
+    shape: WireShape | None
     """The summary it proposes."""
-    affect_signal: AffectSignal | None
+    affect_signal: WireAffectSignal | None
     """The emotion that it recognised in the turn."""
     response: str | None = None
     """The answer itself; None when the turn was not answered live."""
@@ -118,7 +118,7 @@ class Reply(NamedTuple):
 class Model(Protocol):
     """Answers turns live; without one, the recorded shape of a turn is its answer."""
 
-    def is_worth_a_call(self, turn: Turn, decision: BreakpointDecision) -> bool:
+    def is_worth_a_call(self, turn: WireTurn, decision: BreakpointDecision) -> bool:
         """Returns whether the turn is to be answered by the model."""
 
     def retrieve_context(
@@ -126,7 +126,7 @@ class Model(Protocol):
     ) -> Sequence[str]:
         """Returns the paragraphs about the thread that the prompt contains."""
 
-    def generate(self, turn: Turn, context: Sequence[str], closure: str) -> Reply:
+    def generate(self, turn: WireTurn, context: Sequence[str], closure: str) -> TurnReply:
         """Calls the model and returns its reply."""
 
 
@@ -163,7 +163,7 @@ Trace = Callable[[BreakpointDecision, bool, str], None]
 
 
 def run_turn(
-    turn: Turn,
+    turn: WireTurn,
     thread: Thread,
     policy: RunPolicy,
     message_id: str,
@@ -221,7 +221,7 @@ def run_turn(
     return TurnResult(verdict, peak_guardrail_active, shape is not None, source, previous, latest, response)
 
 
-def affect_signal_of(turn: Turn) -> AffectSignal | None:
+def affect_signal_of(turn: WireTurn) -> WireAffectSignal | None:
     """Returns the emotion that came with a turn: its `affectSignal`, else `affect_signal` of its `meta`."""
     if turn.affect_signal is not None or not turn.meta or META_AFFECT not in bytes(turn.meta):
         return turn.affect_signal
@@ -229,7 +229,7 @@ def affect_signal_of(turn: Turn) -> AffectSignal | None:
     return signal_of_reply(meta.get("affect_signal")) if isinstance(meta, dict) else None
 
 
-def accepted_signals(turn: Turn, source: str) -> Sequence[SignalItem]:
+def accepted_signals(turn: WireTurn, source: str) -> Sequence[SignalItem]:
     """Returns the signals that apply: those of the turn, else those of its memento if that is the baseline.
 
     Signals of an ignored memento, which belongs to another thread or lost against the reference, do not
@@ -241,7 +241,7 @@ def accepted_signals(turn: Turn, source: str) -> Sequence[SignalItem]:
     return () if signals is None else signals.items
 
 
-def decide(turn: Turn, signals: Sequence[SignalItem]) -> RuleDecision:
+def decide(turn: WireTurn, signals: Sequence[SignalItem]) -> RuleDecision:
     """Applies the rules of the engine to a turn."""
     return decide_with_rule(
         message=turn.message,
@@ -260,7 +260,7 @@ def is_summary_frozen(previous: Latest | Memento, decision: BreakpointDecision) 
     )
 
 
-def closure_of(turn: Turn, signals: Sequence[SignalItem]) -> str:
+def closure_of(turn: WireTurn, signals: Sequence[SignalItem]) -> str:
     """Renders the part of the prompt about closed loops."""
     meta = msgspec.json.decode(turn.meta) if turn.meta else None
     return render_closure_signals(signals, flagged_messages(meta))

@@ -20,7 +20,7 @@ with an arc of at most 200 characters, and in each list at most 6 texts of at mo
 MESSAGE_HEADING: Final = "The latest message:"
 
 
-class Prompt(NamedTuple):
+class TurnPrompt(NamedTuple):
     """The two messages of a call."""
 
     system: str
@@ -29,7 +29,7 @@ class Prompt(NamedTuple):
     """The second."""
 
 
-def prompt_of(message: str, context: Sequence[str], closure: str) -> Prompt:
+def prompt_of(message: str, context: Sequence[str], closure: str) -> TurnPrompt:
     r"""Puts a prompt together; the same turn of the same thread always gives the same one.
 
     Args:
@@ -41,4 +41,4 @@ def prompt_of(message: str, context: Sequence[str], closure: str) -> Prompt:
     'Arc: trip\n\nThe latest message:\nHi'
     """
     parts = [*context, *([closure] if closure else []), f"{MESSAGE_HEADING}\n{message}"]
-    return Prompt(SYSTEM, "\n\n".join(parts))
+    return TurnPrompt(SYSTEM, "\n\n".join(parts))

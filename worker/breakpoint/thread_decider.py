@@ -26,7 +26,7 @@ from worker.breakpoint.idempotency import CodedLine, Requests, request_ids
 from worker.breakpoint.lines import ResultLine, encode, error_line
 from worker.breakpoint.memento import Latest, Memento, latest_of, seed
 from worker.breakpoint.orchestrator import Refusal, RunPolicy, SignalName, Thread, run_turn
-from worker.breakpoint.turn_wire import Turn, decode_turns
+from worker.breakpoint.turn_wire import WireTurn, decode_turns
 
 __all__ = [
     "ERROR_CODE",
@@ -197,7 +197,7 @@ def load_thread(thread_id: str, state: bytes) -> Thread:
 class Decide(Protocol):
     """Takes a turn through the flow."""
 
-    def __call__(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> CodedLine:
+    def __call__(self, turn: WireTurn, index: int, policy: RunPolicy, *, in_full: bool = False) -> CodedLine:
         """Returns its result; one that duplicates will receive is written in full."""
 
 
@@ -214,7 +214,7 @@ class ThreadDecider:
         self._encoded = msgspec.Raw()
 
     def answer(
-        self, turn: Turn | None, index: int, policy: RunPolicy, decide: Decide | None = None
+        self, turn: WireTurn | None, index: int, policy: RunPolicy, decide: Decide | None = None
     ) -> CodedLine:
         """Answers a turn: with the first answer to its request, or by deciding it.
 
@@ -256,7 +256,7 @@ class ThreadDecider:
             )
         )
 
-    def decide(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> CodedLine:
+    def decide(self, turn: WireTurn, index: int, policy: RunPolicy, *, in_full: bool = False) -> CodedLine:
         """Takes a turn through the flow; a result that duplicates will receive is written in full."""
         thread = self.thread
         message_id = turn.message_id or f"{turn.thread_id}#{index}"

@@ -24,7 +24,7 @@ SHARED: Final = frozenset({"traceRunId", "transmissionId", "ts"})
 """Fields that all events of a turn have in common."""
 
 
-class Call(msgspec.Struct, frozen=True, gc=False):
+class TracedCall(msgspec.Struct, frozen=True, gc=False):
     """What the answer to a live turn cost; None is unknown, never zero."""
 
     model: str
@@ -137,14 +137,14 @@ def retrieval_events(items: int, chars: int) -> tuple[Event, Event]:
     )
 
 
-def call_event(call: Call, *, shape: str) -> Event:
+def call_event(call: TracedCall, *, shape: str) -> Event:
     """Writes the event of the model's answer.
 
     Args:
         call: what it cost.
         shape: what became of the proposed summary: `applied`, `frozen`, `invalid` or `none`.
 
-    >>> call_event(Call("openai/gpt-4o", cached=True), shape="none").summary
+    >>> call_event(TracedCall("openai/gpt-4o", cached=True), shape="none").summary
     'Model openai/gpt-4o answered from the cache'
     """
     words = "from the cache" if call.cached else f"in {call.latency_ms} ms"

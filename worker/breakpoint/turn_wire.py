@@ -35,7 +35,7 @@ class Rollup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     updated_at: str
 
 
-class AffectPoint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class WirePoint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One measured emotion."""
 
     end_message_id: str
@@ -48,11 +48,11 @@ class AffectPoint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 class Affect(msgspec.Struct, frozen=True, gc=False):
     """The emotional state of a thread: its latest points, oldest first, and their rollup."""
 
-    points: tuple[AffectPoint, ...]
+    points: tuple[WirePoint, ...]
     rollup: Rollup
 
 
-class Shape(msgspec.Struct, frozen=True, gc=False):
+class WireShape(msgspec.Struct, frozen=True, gc=False):
     """The five summary fields that the guardrail protects."""
 
     arc: str
@@ -93,7 +93,7 @@ class Context(msgspec.Struct, frozen=True, gc=False):
     thread_memento_ref: MementoRef | None = None
 
 
-class AffectSignal(msgspec.Struct, frozen=True, gc=False):
+class WireAffectSignal(msgspec.Struct, frozen=True, gc=False):
     """The emotion of a turn, measured before."""
 
     label: str
@@ -113,7 +113,7 @@ _TURN_NAMES = {
 }
 
 
-class Turn(msgspec.Struct, frozen=True, gc=False, rename=_TURN_NAMES):
+class WireTurn(msgspec.Struct, frozen=True, gc=False, rename=_TURN_NAMES):
     """One turn of a conversation."""
 
     thread_id: str
@@ -126,17 +126,17 @@ class Turn(msgspec.Struct, frozen=True, gc=False, rename=_TURN_NAMES):
     context_window_pressure: bool = False
     drift_risk: bool = False
     summary_changed: bool = False
-    affect_signal: AffectSignal | None = None
+    affect_signal: WireAffectSignal | None = None
     ts: str | None = None
-    model_shape: Shape | None = None
+    model_shape: WireShape | None = None
     thread_memento_etag: str | None = None
     meta: msgspec.Raw = msgspec.Raw()
 
 
-_TURNS = msgspec.json.Decoder(Turn)
+_TURNS = msgspec.json.Decoder(WireTurn)
 
 
-def decode_turns(lines: bytes) -> list[Turn | None]:
+def decode_turns(lines: bytes) -> list[WireTurn | None]:
     r"""Reads validated lines; a line that is none becomes None instead of taking its neighbours with it.
 
     >>> [turn and turn.message for turn in decode_turns(b'{"threadId":"t","message":"hi"}\n{"threadId":7}')]
@@ -148,7 +148,7 @@ def decode_turns(lines: bytes) -> list[Turn | None]:
         return [_decode_turn(line) for line in lines.split(b"\n")]
 
 
-def _decode_turn(line: bytes) -> Turn | None:
+def _decode_turn(line: bytes) -> WireTurn | None:
     """Decodes one line; None if it is not a turn."""
     try:
         return _TURNS.decode(line)

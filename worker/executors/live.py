@@ -25,10 +25,10 @@ from shared.errors import RedisUnreachableError
 from shared.ledger import ClaimedBatch, ClaimedThread, Try
 from shared.names import RunState
 from shared.upstream.failure_reasons import FailureReason
-from worker.breakpoint.live_decisions import INTERNAL, LiveOutcome, ModelAnswer, Question, decide_live
-from worker.breakpoint.prompt import Prompt
+from worker.breakpoint.live_decisions import INTERNAL, LiveOutcome, ModelAnswer, OpenTurn, decide_live
+from worker.breakpoint.prompt import TurnPrompt
 from worker.breakpoint.thread_decider import Batch, Refusal, ThreadOutcome
-from worker.breakpoint.trace import Call
+from worker.breakpoint.trace import TracedCall
 from worker.executors.chunk import log_end
 from worker.executors.items import (
     GRACEFUL_STATES,
@@ -74,7 +74,7 @@ class LiveThread(PoolItem):
         super().__init__()
         self.name, self.pos, self.state = claimed.thread, claimed.pos, claimed.memento
         self.refs, self.batches, self.known = refs, batches, known
-        self.question: Question | None = None
+        self.question: OpenTurn | None = None
         self.history = History()
         self.due_ms = 0
 
@@ -102,7 +102,7 @@ class LiveThread(PoolItem):
         self.batches, self.refs = batches[moved:], self.refs[moved:]
         self.set_question(step.question, moved)
 
-    def set_question(self, question: Question | None, moved: int = 0) -> None:
+    def set_question(self, question: OpenTurn | None, moved: int = 0) -> None:
         """Sets the next question; its batch has moved so many places to the front."""
         self.question = None if question is None else question._replace(batch=question.batch - moved)
         self.history, self.due_ms = History(), 0
@@ -352,7 +352,7 @@ class LiveClaim:
             self._pool.stop(is_forced=is_forced)
 
 
-def request_of(settings: LiveRun, prompt: Prompt) -> ModelRequest:
+def request_of(settings: LiveRun, prompt: TurnPrompt) -> ModelRequest:
     """Builds the model request of a question."""
     return ModelRequest(
         settings.model,
@@ -385,9 +385,9 @@ def context_of(settings: LiveRun, run: str, owner: str, *, is_anew: bool) -> Cal
     )
 
 
-def call_of(settings: LiveRun | None, reply: ModelReply, history: History) -> Call:
+def call_of(settings: LiveRun | None, reply: ModelReply, history: History) -> TracedCall:
     """Builds the trace entry of an answer: what it took and what it cost."""
-    return Call(
+    return TracedCall(
         settings.model if settings else "",
         max(1, history.attempts),
         reply.is_cached,

@@ -19,7 +19,7 @@ from shared.contracts.query_run import QueryRun
 from shared.errors import ConfigError
 from shared.names import Outcome, RunState
 from shared.observability import tracing
-from shared.observability.counters import Call
+from shared.observability.counters import CallCount
 from shared.runs import RunStore
 from shared.upstream.failure_reasons import Health
 from shared.upstream.limits import Limits
@@ -96,7 +96,7 @@ class QueriesEngine:
             self._log(item, result.reply, wait_s)
             if wait_s is None:
                 return result.reply
-            self._gate.counts.add(self._run.api_url, Call.RETRIES + result.reply.code)
+            self._gate.counts.add(self._run.api_url, CallCount.RETRIES + result.reply.code)
             failure = result.reply.code
             if frees_slot(result.reply.failure, 1000 * wait_s):
                 state = ParkedState(WaitReason.RETRY, History(item.attempts, code=failure))

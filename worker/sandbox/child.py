@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 from worker.sandbox import protocol
-from worker.sandbox.sandbox_errors import Reason, SandboxError, UnusableError
+from worker.sandbox.sandbox_errors import SandboxError, SandboxReason, UnusableError
 from worker.sandbox.zygote_client import ForkedChild
 
 MAX_FRAME_BYTES: Final = 8 << 20
@@ -22,7 +22,7 @@ _STATUS: Final = re.compile(r"[0-9]{1,5}")
 GONE: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
-class Answer(NamedTuple):
+class ChildAnswer(NamedTuple):
     """The answer of a child."""
 
     kind: bytes
@@ -52,7 +52,7 @@ class SandboxChild:
         """Whether it is known to be gone, together with its zygote."""
         return self._pipes.zygote.is_lost
 
-    def request(self, what: bytes, first: str, second: str, limit_s: float) -> Answer:
+    def request(self, what: bytes, first: str, second: str, limit_s: float) -> ChildAnswer:
         """Sends one request; after any failure the child is ended.
 
         Raises:
@@ -101,13 +101,15 @@ class SandboxChild:
         both.register(self._pipes.answers, select.POLLIN)
         ready = dict(both.poll(max(0.0, deadline - monotonic()) * 1000))
         if not ready:
-            raise SandboxError(Reason.CRASH, f"its process did not read its request within {limit_s:g} s")
+            raise SandboxError(
+                SandboxReason.CRASH, f"its process did not read its request within {limit_s:g} s"
+            )
         if ready.get(self._pipes.answers, 0) & select.POLLIN:
             raise _forged()  # bytes before the request
         if ready.get(self._pipes.answers, 0) & GONE:
             raise self._ended()
 
-    def _answer(self, word: bytes, deadline: float, limit_s: float) -> Answer:
+    def _answer(self, word: bytes, deadline: float, limit_s: float) -> ChildAnswer:
         data = b""
         while len(data) < protocol.HEAD.size:
             data += self._read_some(deadline, limit_s)
@@ -116,7 +118,7 @@ class SandboxChild:
             raise _forged()
         if length > MAX_FRAME_BYTES:
             raise SandboxError(
-                Reason.TOO_LARGE, f"it answered {length:,} bytes of at most {MAX_FRAME_BYTES:,}"
+                SandboxReason.TOO_LARGE, f"it answered {length:,} bytes of at most {MAX_FRAME_BYTES:,}"
             )
         missing = length + protocol.COUNT_BYTES - len(data)
         parts = [data[protocol.HEAD.size :]]
@@ -126,7 +128,7 @@ class SandboxChild:
         if missing < 0:
             raise _forged()
         try:
-            return Answer(kind, b"".join(parts).decode("utf-8", "surrogatepass"))
+            return ChildAnswer(kind, b"".join(parts).decode("utf-8", "surrogatepass"))
         except UnicodeDecodeError:
             raise _forged() from None
 
@@ -142,7 +144,7 @@ class SandboxChild:
         """Why a process closed its pipes: the zygote has its wait status, unless it has ended too."""
         self._close()
         status = self._pipes.zygote.end(self._pipes.pid)
-        return SandboxError(Reason.CRASH, f"its process {ending(status)}")
+        return SandboxError(SandboxReason.CRASH, f"its process {ending(status)}")
 
 
 def ending(status: int) -> str:
@@ -170,11 +172,11 @@ def _signal_name(number: int) -> str:
 
 
 def _too_slow(limit_s: float) -> SandboxError:
-    return SandboxError(Reason.TIMEOUT, f"no answer within {limit_s:g} s")
+    return SandboxError(SandboxReason.TIMEOUT, f"no answer within {limit_s:g} s")
 
 
 def _forged() -> SandboxError:
-    return SandboxError(Reason.FORGED, "it wrote what is no answer where answers are written")
+    return SandboxError(SandboxReason.FORGED, "it wrote what is no answer where answers are written")
 
 
 def _returned_object(name: str) -> object:
@@ -218,19 +220,21 @@ RETURNED: Final[dict[bytes, Callable[[str], object]]] = {
 """What the kinds of answers stand for."""
 
 
-def failure_of(answer: Answer, what: str) -> SandboxError:
+def failure_of(answer: ChildAnswer, what: str) -> SandboxError:
     """The error that an answer means."""
     match answer.kind:
         case protocol.RAISED:
-            return SandboxError(Reason.EXCEPTION, answer.text)
+            return SandboxError(SandboxReason.EXCEPTION, answer.text)
         case protocol.MEMORY:
-            return SandboxError(Reason.MEMORY, f"{what} needs more memory than it may have")
+            return SandboxError(SandboxReason.MEMORY, f"{what} needs more memory than it may have")
         case protocol.UNKNOWN:
             reply = f"the validators file has no function {what}"
-            return UnusableError(Reason.UNKNOWN_VALIDATOR, reply, hint="define it, or correct the case")
+            return UnusableError(
+                SandboxReason.UNKNOWN_VALIDATOR, reply, hint="define it, or correct the case"
+            )
         case protocol.BAD_PATTERN:
-            return UnusableError(Reason.BAD_PATTERN, f"no regular expression: {answer.text}")
+            return UnusableError(SandboxReason.BAD_PATTERN, f"no regular expression: {answer.text}")
         case protocol.CRASHED if _STATUS.fullmatch(answer.text):
-            return SandboxError(Reason.CRASH, f"its process {ending(int(answer.text))}")
+            return SandboxError(SandboxReason.CRASH, f"its process {ending(int(answer.text))}")
         case _:
-            return SandboxError(Reason.FORGED, "it wrote what is no answer where answers are written")
+            return SandboxError(SandboxReason.FORGED, "it wrote what is no answer where answers are written")

@@ -20,9 +20,9 @@ from typing import Final
 from shared.errors import ValidatorSecurityError
 from shared.settings import Settings
 from worker.sandbox import protocol
-from worker.sandbox.child import RETURNED, Answer, SandboxChild, failure_of
-from worker.sandbox.sandbox_errors import Reason, SandboxError, UnusableError
-from worker.sandbox.zygote_client import Limits, Zygote, ZygoteLostError
+from worker.sandbox.child import RETURNED, ChildAnswer, SandboxChild, failure_of
+from worker.sandbox.sandbox_errors import SandboxError, SandboxReason, UnusableError
+from worker.sandbox.zygote_client import ChildLimits, Zygote, ZygoteLostError
 from worker.validation.policy import check_validator_source
 
 CALL_S: Final = 5.0
@@ -64,7 +64,7 @@ class Sandboxes:
         check: Check | None = check_validator_source,
         call_s: float = CALL_S,
         search_s: float = SEARCH_S,
-        limits: Limits = Limits(),  # noqa: B008 - it cannot be changed
+        limits: ChildLimits = ChildLimits(),  # noqa: B008 - it cannot be changed
         is_unsafe_allowed: bool | None = None,
     ) -> None:
         self.call_s, self.search_s = call_s, search_s
@@ -119,7 +119,7 @@ class Sandboxes:
         zygote = self._started()
         if source is not None and zygote.why_unlocked and not self._may_be_unsafe():
             what = f"validators are not run here: {zygote.why_unlocked}"
-            raise UnusableError(Reason.UNAVAILABLE, what, hint=UNSAFE_HINT)
+            raise UnusableError(SandboxReason.UNAVAILABLE, what, hint=UNSAFE_HINT)
         is_locked = not zygote.why_unlocked
         child = SandboxChild(zygote.fork(is_locked=is_locked, is_template=source is not PATTERNS))
         if source is not None:
@@ -153,7 +153,7 @@ class Sandboxes:
     def _started(self) -> Zygote:
         with self._lock:
             if self._is_closed:
-                raise SandboxError(Reason.UNAVAILABLE, "the sandbox is closed")
+                raise SandboxError(SandboxReason.UNAVAILABLE, "the sandbox is closed")
             if self._zygote is not None and self._zygote.is_lost:
                 self._zygote.close()
                 self._zygote = None
@@ -212,7 +212,7 @@ class Sandbox:
     def _called(self, what: bytes, name: str, text: str) -> object:
         """Has a function called, and reads its answer."""
         if self._source is None:
-            raise UnusableError(Reason.UNKNOWN_VALIDATOR, "there is no validators file")
+            raise UnusableError(SandboxReason.UNKNOWN_VALIDATOR, "there is no validators file")
         answer = self._ask(self._source, what, name, text, self._sandboxes.call_s)
         if answer.kind in RETURNED:
             return RETURNED[answer.kind](answer.text)
@@ -238,7 +238,7 @@ class Sandbox:
             source, child = self._children.popitem()
             self._sandboxes.release(child, source)
 
-    def _ask(self, source: str | None, what: bytes, first: str, second: str, limit_s: float) -> Answer:
+    def _ask(self, source: str | None, what: bytes, first: str, second: str, limit_s: float) -> ChildAnswer:
         """Sends a request to a child; after a failure in a used child, or of its zygote, again to a new one.
 
         A validator that is too slow is not: its process was new.
@@ -255,10 +255,12 @@ class Sandbox:
             except ZygoteLostError as error:
                 self._drop(source)
                 if is_last:
-                    raise SandboxError(Reason.CRASH, f"the sandbox ended again and again: {error}") from error
+                    raise SandboxError(
+                        SandboxReason.CRASH, f"the sandbox ended again and again: {error}"
+                    ) from error
             except SandboxError as error:
                 self._drop(source)
-                if not was_used or (source is not PATTERNS and error.reason is Reason.TIMEOUT):
+                if not was_used or (source is not PATTERNS and error.reason is SandboxReason.TIMEOUT):
                     raise
             else:
                 is_used_up = source is PATTERNS and answer.kind == protocol.MEMORY
@@ -267,7 +269,7 @@ class Sandbox:
                 if not is_used_up or not was_used:
                     return answer
             is_new = True
-        raise SandboxError(Reason.CRASH, "the sandbox ended again and again")
+        raise SandboxError(SandboxReason.CRASH, "the sandbox ended again and again")
 
     def _drop(self, source: str | None) -> None:
         child = self._children.pop(source, None)

@@ -5,7 +5,7 @@ from enum import StrEnum
 from shared.errors import CheckUnusableError, ProctorError
 
 
-class Reason(StrEnum):
+class SandboxReason(StrEnum):
     """Why there is no answer."""
 
     TIMEOUT = "timeout"
@@ -39,7 +39,7 @@ class SandboxError(ProctorError):
 
     code = "sandbox"
 
-    def __init__(self, reason: Reason, message: str, *, hint: str = "") -> None:
+    def __init__(self, reason: SandboxReason, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.reason = reason
 
@@ -53,5 +53,5 @@ class UnusableError(SandboxError, CheckUnusableError):
     code = CheckUnusableError.code
 
 
-def _rebuild(kind: type[SandboxError], reason: Reason, message: str, hint: str) -> SandboxError:
+def _rebuild(kind: type[SandboxError], reason: SandboxReason, message: str, hint: str) -> SandboxError:
     return kind(reason, message, hint=hint)

@@ -25,7 +25,7 @@ class ZygoteLostError(Exception):
     """The zygote is gone, and all its children with it; a new one is started when it is next needed."""
 
 
-class Limits(NamedTuple):
+class ChildLimits(NamedTuple):
     """What a child may use."""
 
     memory_bytes: int = 512 << 20
@@ -57,7 +57,7 @@ class Zygote:
         ZygoteLostError: it does not start.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ChildLimits) -> None:
         self._busy = threading.Lock()
         self._control, theirs = socket.socketpair()
         self.is_lost = False

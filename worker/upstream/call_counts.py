@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Final
 from uuid import uuid4
 
-from shared.observability.counters import LATENCY_BOUNDS_S, Call, upstream_label
+from shared.observability.counters import LATENCY_BOUNDS_S, CallCount, upstream_label
 from worker.upstream.script_batcher import ScriptBatcher
 
 FLUSH_S: Final = 2.0
@@ -19,8 +19,8 @@ MICROS: Final = 1_000_000
 OK: Final = "ok"
 """The result of a call that was answered."""
 
-_CALLS_OK: Final = Call.CALLS + OK
-_LATENCY: Final = [f"{Call.LATENCY}{place}" for place in range(len(LATENCY_BOUNDS_S) + 1)]
+_CALLS_OK: Final = CallCount.CALLS + OK
+_LATENCY: Final = [f"{CallCount.LATENCY}{place}" for place in range(len(LATENCY_BOUNDS_S) + 1)]
 
 
 class CallCounts:
@@ -43,7 +43,7 @@ class CallCounts:
 
         Args:
             upstream: a model, or the URL of an API.
-            counter: one of `shared.observability.counters.Call`, with its label.
+            counter: one of `shared.observability.counters.CallCount`, with its label.
             amount: how much.
         """
         label = upstream_label(upstream)
@@ -59,13 +59,13 @@ class CallCounts:
             latency_s: how long it took.
         """
         label = upstream_label(upstream)
-        result = _CALLS_OK if result == OK else Call.CALLS + result
+        result = _CALLS_OK if result == OK else CallCount.CALLS + result
         bucket = _LATENCY[bisect_left(LATENCY_BOUNDS_S, latency_s)]
         with self._lock:
             counts = self._counts
             counts[label, result] += 1
             counts[label, bucket] += 1
-            counts[label, Call.LATENCY_US] += round(MICROS * latency_s)
+            counts[label, CallCount.LATENCY_US] += round(MICROS * latency_s)
 
     def close(self) -> None:
         """Sends what is left, after all earlier calls of the batcher."""

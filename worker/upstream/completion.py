@@ -67,7 +67,7 @@ class Completion(NamedTuple):
         )
 
 
-class NotJsonError(UpstreamError):
+class UnreadableReplyError(UpstreamError):
     """A reply is not JSON, nor a stream of it."""
 
 
@@ -103,7 +103,7 @@ def decoded(body: bytes, charset: str | None = "") -> Any:
             return decoded(repaired, charset)
         shown = text_of_body(body[:MAX_SHOWN_BYTES], charset)  # secrets are found in it before it is cut
         what = f"the reply is not JSON: {shown!r}" if shown else "the reply is empty"
-        raise NotJsonError(FailureReason.INVALID_REPLY, what) from None
+        raise UnreadableReplyError(FailureReason.INVALID_REPLY, what) from None
 
 
 def split_reasoning(text: str) -> tuple[str, str]:

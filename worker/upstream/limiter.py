@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from shared.clock import now_ms
 from shared.codecs.parked_items import WaitReason
-from shared.observability.counters import Call
+from shared.observability.counters import CallCount
 from shared.upstream.failure_reasons import Health
 from shared.upstream.limits import LimitBook, Limits, Scope
 from worker.upstream.call_counts import MICROS, CallCounts
@@ -196,7 +196,7 @@ class Limiter:
         pause_ms = 1000 * (wait_s or 0.0)
         arguments = (permit.name, health, latency_ms, permit.era, permit.number, pause_ms, *flat)
         if wait_s and not self._scripts.is_closed:
-            self.counts.add(permit.upstream, Call.PAUSES)
+            self.counts.add(permit.upstream, CallCount.PAUSES)
             released = self._scripts.run("release", *arguments)
             released.add_done_callback(partial(self._note_pause, permit.label))
         else:
@@ -235,7 +235,7 @@ class Limiter:
                     queue.poll_s, why = wait_ms / 1000, why or FULL
                     woken = await queue.wait(wait_s, is_first=woken is not None)
                 case [b"later", int(wait_ms), bytes(reason)]:
-                    self.counts.add(permit.upstream, Call.DENIALS + reason.decode())
+                    self.counts.add(permit.upstream, CallCount.DENIALS + reason.decode())
                     return Deferred(now_ms() + wait_ms, WaitReason(reason.decode()))
                 case _:
                     raise ScriptFailedError(f"acquire.lua answered {answer!r}")
@@ -249,8 +249,8 @@ class Limiter:
             self.pauses.note("upstream paused", label, pause_ms[0] / 1000)
 
     def _count_wait(self, permit: Permit, why: str, waited_s: float) -> None:
-        self.counts.add(permit.upstream, Call.WAITS + why)
-        self.counts.add(permit.upstream, Call.WAITS_US, round(MICROS * waited_s))
+        self.counts.add(permit.upstream, CallCount.WAITS + why)
+        self.counts.add(permit.upstream, CallCount.WAITS_US, round(MICROS * waited_s))
 
     def _queue_of(self, scope_limits: tuple[ScopeLimits, ...]) -> WaitQueue:
         names = tuple(each.name for each in scope_limits)

@@ -31,8 +31,8 @@ from worker.upstream.chat import Destination, ModelReply, ModelRequest, messages
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
-    NotJsonError,
     StreamAssembler,
+    UnreadableReplyError,
     decoded,
     no_text,
     read_completion,
@@ -139,7 +139,7 @@ class LitellmClient:
             CURRENT_EXCHANGE.reset(token)
         try:
             completion = _as_sent(exchange, is_streamed=request.is_streamed) or completion
-        except NotJsonError:
+        except UnreadableReplyError:
             if completion is None and (failure is None or failure.reason is FailureReason.INVALID_REPLY):
                 raise
         if completion is None:

@@ -27,7 +27,7 @@ import msgspec
 from shared.clock import now_ms
 from shared.codecs.parked_items import History, WaitReason
 from shared.observability import tracing
-from shared.observability.counters import Call
+from shared.observability.counters import CallCount
 from shared.upstream.costs import MOST_USD, to_nanos
 from shared.upstream.failure_reasons import BILLED, FailureReason
 from shared.upstream.limits import account_of
@@ -347,9 +347,9 @@ class ModelCaller:
         if isinstance(found, Deferred):
             return CallDeferred(found.due_ms, found.reason, history)
         if not isinstance(found, Lead):
-            self._gate.counts.add(request.model, Call.CACHE + "hit")
+            self._gate.counts.add(request.model, CallCount.CACHE + "hit")
             return _Success(found, history)
-        self._gate.counts.add(request.model, Call.CACHE + "miss")
+        self._gate.counts.add(request.model, CallCount.CACHE + "miss")
         outcome: _Success[Reply] | CallDeferred | CallFailed | OverBudget | None = None
         try:
             outcome = await self._call_until_answered(operation, request, context, history, on_send)
@@ -386,7 +386,7 @@ class ModelCaller:
                 if isinstance(step, GiveUp):
                     log_call_failure(request, error, attempt, None)
                     return CallFailed(error, history)
-                self._gate.counts.add(request.model, Call.RETRIES + error.code)
+                self._gate.counts.add(request.model, CallCount.RETRIES + error.code)
                 wait_ms = step.ms - now_ms()
                 log_call_failure(request, error, attempt, max(0, wait_ms) / 1000)
                 if frees_slot(error.reason, wait_ms):
@@ -469,10 +469,10 @@ class ModelCaller:
         """Counts what an answer has used, as far as that is known."""
         counts = self._gate.counts
         if reply.cost_usd is not None and 0 < reply.cost_usd <= MOST_USD:
-            counts.add(model, Call.COST_NANOS, to_nanos(reply.cost_usd))
+            counts.add(model, CallCount.COST_NANOS, to_nanos(reply.cost_usd))
         for type_, tokens in (("prompt", reply.prompt_tokens), ("completion", reply.completion_tokens)):
             if tokens is not None and 0 < tokens <= MOST_TOKENS:
-                counts.add(model, Call.TOKENS + type_, tokens)
+                counts.add(model, CallCount.TOKENS + type_, tokens)
 
     def _estimate(self, request: Destination, size: TokenEstimate, context: CallContext) -> Estimate | None:
         """Estimates what a call may cost; None when its price is not known."""

@@ -6,7 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from producer.cli.error_exit import SCHEMA_VERSION
-from producer.cli.live.progress import Failed, Progress, without_numbers
+from producer.cli.live.progress import FailedItem, Progress, without_numbers
 from producer.cli.output import Output
 from shared.names import FINAL_STATES
 
@@ -36,7 +36,7 @@ class Events:
         self._written_s = -EVERY_S
         self._last: dict[str, Any] = {}
         self._last_reason = ""
-        self._failed: tuple[Failed, ...] = ()
+        self._failed: tuple[FailedItem, ...] = ()
 
     def loading(self, source: str, items: int) -> None:
         """Writes how much of the input was read."""

@@ -29,7 +29,7 @@ SPARE: Final = ("RUNS WAITING", "DELAYED")
 UNITS: Final = "Open items have no result yet; queued, at work and delayed are chunks of items."
 
 
-class Worker(NamedTuple):
+class FleetWorker(NamedTuple):
     """One live worker process."""
 
     name: str
@@ -63,7 +63,7 @@ class Overview(NamedTuple):
     """Queues, workers and the dead set."""
 
     queues: list[Queue]
-    workers: list[Worker]
+    workers: list[FleetWorker]
     dead: int
     """Items in the dead set."""
 
@@ -95,7 +95,7 @@ def read_overview(
         if info.state not in FINAL_STATES:
             open_items[info.kind] += info.total - info.done
     queues: list[Queue] = []
-    workers: dict[str, Worker] = {}
+    workers: dict[str, FleetWorker] = {}
     for kind, start in zip(all_kinds(), range(0, len(rest), 5), strict=True):
         registered, capacity, live, parked, ring = rest[start : start + 5]
         found = waiting.live_workers(now_ms, clock, registered, capacity)
@@ -106,9 +106,9 @@ def read_overview(
     return Overview(queues, sorted(workers.values()), int(dead))
 
 
-def _add_workers(workers: dict[str, Worker], kind: str, found: Iterable[waiting.Worker]) -> None:
+def _add_workers(workers: dict[str, FleetWorker], kind: str, found: Iterable[waiting.Worker]) -> None:
     """Adds the workers of one kind to those of the others: a process may work on several."""
     for name, capacity, heard_s, _ in found:
-        known = workers.get(name, Worker(name, [], 0, heard_s))
+        known = workers.get(name, FleetWorker(name, [], 0, heard_s))
         most, least = max(known.capacity, capacity), min(known.heard_s, heard_s)
-        workers[name] = Worker(name, [*known.kinds, kind], most, round(least, 1))
+        workers[name] = FleetWorker(name, [*known.kinds, kind], most, round(least, 1))

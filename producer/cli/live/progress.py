@@ -20,7 +20,7 @@ MESSAGE_CHARS: Final = 60
 """Longest part of a failure's message in a line of a log."""
 
 
-class Failed(NamedTuple):
+class FailedItem(NamedTuple):
     """An item that ended in error."""
 
     item: str
@@ -40,7 +40,7 @@ class Calls(NamedTuple):
     """The cost cap, if any."""
     limits: tuple[str, ...] = ()
     """Usage of the limits of its models and APIs."""
-    failed: tuple[Failed, ...] = ()
+    failed: tuple[FailedItem, ...] = ()
     """The last items that ended in error, the newest first."""
     in_flight: int | None = None
     """Calls in flight, across all workers; None if they are not counted."""

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Final
 
 from producer.cli.dead_set import read_dead
-from producer.cli.live.progress import Calls, Failed, Meter
+from producer.cli.live.progress import Calls, FailedItem, Meter
 from producer.cli.session import Session
 from shared.runs import RunInfo
 from shared.runs.upstreams import ScopeUsage, UpstreamStatus, upstreams_of
@@ -70,11 +70,11 @@ class UpstreamMonitor:
         meter = self._meters.setdefault(f"{scope.state.label} {scope.state.account}", Meter())
         return limit_text(scope, meter.rate(now_s, scope.sent))
 
-    def _failed(self, info: RunInfo) -> tuple[Failed, ...]:
+    def _failed(self, info: RunInfo) -> tuple[FailedItem, ...]:
         """Reads the run's newest failures."""
         newest = read_dead(self._session.client, first=DEAD_READ)
         mine = (dead for dead in newest if dead.place.run == info.run)
-        return tuple(Failed(dead.name.label, *dead.error) for dead in islice(mine, SHOWN))
+        return tuple(FailedItem(dead.name.label, *dead.error) for dead in islice(mine, SHOWN))
 
 
 def limit_text(scope: ScopeUsage, per_s: float | None) -> str:

@@ -36,7 +36,7 @@ _PEAK: Final = "f"
 """Flag of a turn at which the peak guardrail was active."""
 
 
-class Shown(NamedTuple):
+class ShownDecision(NamedTuple):
     """One decision, explained."""
 
     decision: str
@@ -204,16 +204,16 @@ def _print_next_steps(session: Session, reports: Path | None) -> None:
     session.output.note("      `proctor init` writes a file to start from, `proctor run FILE` runs it")
 
 
-def one_of_each(rows: Iterable[TurnRow], messages: list[str]) -> list[Shown]:
+def one_of_each(rows: Iterable[TurnRow], messages: list[str]) -> list[ShownDecision]:
     """Returns the first turn of each rule and the first one that was frozen at a peak, by rule."""
-    found: dict[str, Shown] = {}
+    found: dict[str, ShownDecision] = {}
     for row in rows:
         sort = "frozen" if _PEAK in row.code[2:] else row.code[1:2]
         if sort in found or row.code[:1] not in "msk":
             continue
         result = json.loads(row.line)
         why = ("frozen at a peak: " if sort == "frozen" else "") + str(result["reason"])
-        found[sort] = Shown(str(result["decision"]), str(result["rule"]), messages[row.index], why)
+        found[sort] = ShownDecision(str(result["decision"]), str(result["rule"]), messages[row.index], why)
     return [found[sort] for sort in sorted(found)]
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from producer.cases.results import CheckRow
 from producer.documents import AnyRun
 from producer.report.cases.opened_rows import CHECK_UNAVAILABLE, OpenedCase
-from producer.report.interfaces import Outcome
+from producer.report.interfaces import RunOutcome
 from producer.report.run_verdict import rated
 from producer.text import bounds, cost, duration, plural, share
 from producer.text import percent as in_percent
@@ -121,16 +121,16 @@ def headline(document: AnyRun) -> str:
     return f"{text} in {duration(summary.duration_s)}"
 
 
-def outcome(document: AnyRun) -> Outcome:
+def outcome(document: AnyRun) -> RunOutcome:
     """Returns how many answers passed, or that nothing was checked."""
     counts = document.counts
     answers, errors = counts.passed + counts.failed, counts.error
     if not answers and CHECK_UNAVAILABLE in document.summary.errors:
-        return Outcome(NO_VERDICTS)
+        return RunOutcome(NO_VERDICTS)
     if document.summary.mode != FREEFORM or not answers:
         return rated(document)
     outputs = f"{answers:,} of {answers + errors:,} outputs" if errors else plural(answers, "output")
-    return Outcome(f"{outputs}, not checked: the bench has no criteria")
+    return RunOutcome(f"{outputs}, not checked: the bench has no criteria")
 
 
 def by_pass_rate(document: AnyRun) -> list[dict[str, Any]]:

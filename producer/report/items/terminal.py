@@ -7,7 +7,7 @@ from typing import Final
 from producer.aggregate.turns import ranked
 from producer.items.documents import ItemsRun
 from producer.report.cells import plain
-from producer.report.interfaces import Outcome, Paint, Screen, unpainted
+from producer.report.interfaces import Paint, RunOutcome, Screen, unpainted
 from producer.report.items.opened_rows import opened
 from producer.report.run_title import head_of
 from producer.report.run_verdict import rated
@@ -30,7 +30,7 @@ def headline(document: ItemsRun) -> str:
     return f"{text} in {duration(summary.duration_s)}"
 
 
-def outcome(document: ItemsRun) -> Outcome:
+def outcome(document: ItemsRun) -> RunOutcome:
     """Returns how many items passed, or have a result where nothing is checked."""
     return rated(document)
 

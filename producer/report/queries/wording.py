@@ -5,7 +5,7 @@ from typing import Final
 
 from producer.aggregate.queries import Target, targets
 from producer.queries.documents import QueriesRun
-from producer.report.interfaces import Outcome
+from producer.report.interfaces import RunOutcome
 from producer.report.run_verdict import NO_ANSWERS, rated
 from producer.text import percent, plural
 
@@ -21,7 +21,7 @@ _NAMED: Final = 2
 """Missed targets that the sentence names."""
 
 
-def outcome(document: QueriesRun) -> Outcome:
+def outcome(document: QueriesRun) -> RunOutcome:
     """Returns how many queries passed, which targets were missed, and what is in doubt."""
     metrics = targets(document.summary.metrics)
     judged = [target for target in metrics if target.status != "N/A"]

@@ -11,7 +11,7 @@ from producer.report.turns.to_traces import events
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DUPLICATE
 from shared.runs import TurnRow
 from worker.breakpoint.memento import FROM_REQUEST, SEED_ARC
-from worker.breakpoint.trace import MODEL_CALL, Call, Event
+from worker.breakpoint.trace import MODEL_CALL, Event, TracedCall
 
 FIELDS: Final = ("arc", "active", "parked", "decisions", "next")
 """Of a summary, in the order in which people read them."""
@@ -76,7 +76,7 @@ class _Memento(Shape, kw_only=True):
 
 
 class _Result(StoredResult[_Memento], rename="camel"):
-    call: Call | None = None
+    call: TracedCall | None = None
     events: list[Event] = field(default_factory=list)
 
 
@@ -229,7 +229,7 @@ def _mood(result: _Result) -> Mood:
     return Mood(min(max(last.intensity, 0.0), 1.0), rollup.phase, last.label if is_own else "", is_own)
 
 
-def _call(call: Call) -> str:
+def _call(call: TracedCall) -> str:
     """Writes what a model call came to in one line."""
     parts = [short(call.model, NAME_CHARS), "from the cache" if call.cached else f"{call.latency_ms:,} ms"]
     parts += [f"${call.cost_usd:.4f}"] if call.cost_usd is not None else []

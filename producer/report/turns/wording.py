@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from producer.aggregate.turns import ranked
-from producer.report.interfaces import Outcome
+from producer.report.interfaces import RunOutcome
 from producer.text import cost, duration, plural, share
 from producer.turns.documents import TurnsRun
 
@@ -29,7 +29,7 @@ def headline(document: TurnsRun) -> str:
     return f"{text} ({summary.turns_per_s:,.0f} turns/s)" if summary.turns_per_s else text
 
 
-def outcome(document: TurnsRun) -> Outcome:
+def outcome(document: TurnsRun) -> RunOutcome:
     """Returns how many turns were decided and how, and what became of summaries and model calls."""
     counts, summary = document.counts, document.summary
     decided, total = counts.decided, counts.total
@@ -40,7 +40,7 @@ def outcome(document: TurnsRun) -> Outcome:
         text = f"{decided:,} of {plural(total, 'turn')} decided" if total else "no turns"
         if decisions:
             text += f" ({decisions})"
-    return Outcome(text, why=list(_sentences(document)))
+    return RunOutcome(text, why=list(_sentences(document)))
 
 
 def _sentences(document: TurnsRun) -> Iterator[str]:

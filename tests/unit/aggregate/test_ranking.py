@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.aggregate.bradley_terry import fit, sigmoid
-from producer.aggregate.ranking import Verdict, rank
+from producer.aggregate.ranking import PairVerdict, rank
 
 TEAMS = ("Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore")
 WON = (
@@ -93,11 +93,11 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert 0.92 <= held / 600 <= 0.98
 
 
-def verdicts_of(judge: str) -> list[Verdict]:
+def verdicts_of(judge: str) -> list[PairVerdict]:
     """Ten questions to two models: the judge is fair and prefers a, or prefers the first answer."""
     fair = {("a", "b"): "A", ("b", "a"): "B"}
     return [
-        Verdict(f"q{number}", first, second, fair[first, second] if judge == "fair" else "A")
+        PairVerdict(f"q{number}", first, second, fair[first, second] if judge == "fair" else "A")
         for number in range(10)
         for first, second in (("a", "b"), ("b", "a"))
     ]
@@ -118,9 +118,9 @@ def test_a_judge_who_prefers_a_position_prefers_nobody() -> None:
 
 def test_pairs_without_both_orders_do_not_count() -> None:
     """An unreadable verdict is counted, and its pair is left out; what is left decides."""
-    verdicts = [*verdicts_of("fair")[:-1], Verdict("q9", "b", "a", None)]
+    verdicts = [*verdicts_of("fair")[:-1], PairVerdict("q9", "b", "a", None)]
     found = rank(["a", "b"], verdicts)
     assert (found.pairs, found.unclear, found.table[0].wins) == (9, 1, 9)
-    nothing = rank(["a", "b", "c"], [Verdict("q1", "a", "b", None)], {("a", "b"): 2})
+    nothing = rank(["a", "b", "c"], [PairVerdict("q1", "a", "b", None)], {("a", "b"): 2})
     assert (nothing.table, nothing.pairs, nothing.equal, nothing.unclear) == ([], 0, 2, 1)
     assert nothing.as_document()["position"]["first_preferred"]["n"] == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shared.contracts.turns import SummaryShape
 from tests.support.conversations import shape
 from worker.breakpoint.model_reply import read_reply
-from worker.breakpoint.turn_wire import Shape
+from worker.breakpoint.turn_wire import WireShape
 
 GOOD = {"response": "Hi", "affect_signal": {"label": "insight", "intensity": 0.4}, "shape": shape("arc")}
 
@@ -31,7 +31,7 @@ GOOD = {"response": "Hi", "affect_signal": {"label": "insight", "intensity": 0.4
 def test_an_object_is_read_also_from_a_fence(form: str) -> None:
     """A fence around the object, prose around both, or a byte order mark do no harm."""
     read = read_reply(form.replace("{}", json.dumps(GOOD)))
-    assert (read.response, read.shape) == ("Hi", Shape("arc", [], [], [], []))
+    assert (read.response, read.shape) == ("Hi", WireShape("arc", [], [], [], []))
     assert read.affect_signal is not None
 
 
@@ -59,9 +59,9 @@ def test_signal_and_shape_may_stand_in_the_metadata() -> None:
     meta = {"affect_signal": GOOD["affect_signal"], "shape": shape("of meta")}
     read = read_reply(json.dumps({"response": "Hi", "meta": meta}))
     assert read == read_reply(json.dumps({"response": "Hi", **meta}))
-    assert read.shape == Shape("of meta", [], [], [], [])
+    assert read.shape == WireShape("of meta", [], [], [], [])
     both = read_reply(json.dumps({**GOOD, "meta": meta}))
-    assert both.shape == Shape("arc", [], [], [], [])
+    assert both.shape == WireShape("arc", [], [], [], [])
     assert read_reply(json.dumps({"response": "Hi", "meta": {"shape": {"arc": ""}}})).has_bad_shape
     assert read_reply(json.dumps({"response": "Hi", "meta": ["shape"]})).shape is None
 

@@ -22,9 +22,9 @@ from tests.support.conversations import (
 )
 from worker.breakpoint.engine import BreakpointDecision
 from worker.breakpoint.memento import Memento
-from worker.breakpoint.orchestrator import Refusal, Reply, RunPolicy, Thread, TurnResult, run_turn
+from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, TurnReply, TurnResult, run_turn
 from worker.breakpoint.trace import breakpoint_event
-from worker.breakpoint.turn_wire import AffectSignal, Shape, Turn
+from worker.breakpoint.turn_wire import WireAffectSignal, WireShape, WireTurn
 
 FIVE = ("arc", "active", "parked", "decisions", "next")
 PROPOSED = shape("after", active=["A"], parked=["P"], decisions=["D"], next=["N"])
@@ -48,7 +48,7 @@ class Journal:
         """Takes the breakpoint event."""
         self.lines.append(f"trace {decision} {guardrail} {source}")
 
-    def is_worth_a_call(self, turn: Turn, decision: BreakpointDecision) -> bool:
+    def is_worth_a_call(self, turn: WireTurn, decision: BreakpointDecision) -> bool:
         """Calls for some decisions, and only without a recorded answer."""
         return turn.model_shape is None and decision in self.decisions_worth_a_call
 
@@ -59,18 +59,18 @@ class Journal:
         self.lines.append(f"retrieve {thread_id} {message}")
         return [request_thread_memento.arc]
 
-    def generate(self, turn: Turn, context: Sequence[str], closure: str) -> Reply:
+    def generate(self, turn: WireTurn, context: Sequence[str], closure: str) -> TurnReply:
         """Answers with a summary and an emotion."""
         self.lines.append(f"generate {turn.message} {list(context)}")
         self.closure = closure
-        return Reply(Shape("live", [], [], [], []), AffectSignal("insight", 0.9, 0.8), "Hello.")
+        return TurnReply(WireShape("live", [], [], [], []), WireAffectSignal("insight", 0.9, 0.8), "Hello.")
 
 
 def run(
     packet: dict[str, Any], journal: Journal, thread: Thread | None = None, policy: RunPolicy = POLICY
 ) -> TurnResult | Refusal:
     """Runs one turn with a model."""
-    read = msgspec.json.decode(json.dumps(packet), type=Turn)
+    read = msgspec.json.decode(json.dumps(packet), type=WireTurn)
     return run_turn(read, thread or Thread("t"), policy, "m1", model=journal, trace=journal.trace)
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from producer.cli.live.drawing import draw
 from producer.cli.live.events import Events
-from producer.cli.live.progress import Calls, Failed, Meter, Progress, figures, money, plain_line
+from producer.cli.live.progress import Calls, FailedItem, Meter, Progress, figures, money, plain_line
 from producer.cli.live.upstream_monitor import limit_text
 from producer.cli.live.view import NoView, PlainView
 from producer.cli.options.global_options import GlobalOptions
@@ -104,7 +104,7 @@ def test_plain_view_tells_changes_only(capsys: pytest.CaptureFixture[str]) -> No
     assert "\x1b" not in captured.err
 
 
-HOSTILE = Failed("case 3 · m\x1b[2J", "upstream_refused", "no\nsuch \x1b]0;owned\x07 model")
+HOSTILE = FailedItem("case 3 · m\x1b[2J", "upstream_refused", "no\nsuch \x1b]0;owned\x07 model")
 CALLS = Calls(0.0123, 1.0, ("openai 480/500 req/min, 7/8 at a time",), (HOSTILE,) * 3)
 
 
@@ -133,7 +133,7 @@ def test_plain_line_tells_all_of_it_in_one_line(capsys: pytest.CaptureFixture[st
     assert "paid $0.01 of $1.00" in line
     assert " | limit openai 480/500 req/min" in line
     assert " | last failure: case 3" in line
-    long = Calls(failed=(Failed("case 3", "upstream_refused", "x" * 100),))
+    long = Calls(failed=(FailedItem("case 3", "upstream_refused", "x" * 100),))
     assert plain_line(progress(calls=long)).endswith(f"upstream_refused {'x' * 60}...")
 
 

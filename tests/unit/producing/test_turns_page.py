@@ -30,7 +30,7 @@ from tests.support.live_rows import live_info, rows_of
 from tests.support.run_pages import conversation, thread_rows, turns_run, write_page
 from worker.breakpoint.live_decisions import ModelAnswer
 from worker.breakpoint.thread_decider import RunPolicy, decide_thread
-from worker.breakpoint.trace import Call
+from worker.breakpoint.trace import TracedCall
 
 HOSTILE: Final = "<img src=x onerror=alert(1)></noscript></script><script>alert(1)</script>\u2028\"'`{{ 7 }}"
 FACETS: Final = ("show", "decision", "rule", "freeze", "summary", "code", "thread")
@@ -309,8 +309,8 @@ def test_calls_of_a_live_run_are_shown(tmp_path: Path) -> None:
 
 def test_a_models_discarded_proposal_is_shown(tmp_path: Path) -> None:
     """What it was is not stored, but that there was one is."""
-    answer = ModelAnswer(json.dumps({"response": "yes", "shape": shape("storm")}), Call("m"))
-    rows = rows_of((turn("Rome?", affectSignal=felt(0.95)), Call("m")), (turn("When?"), answer))
+    answer = ModelAnswer(json.dumps({"response": "yes", "shape": shape("storm")}), TracedCall("m"))
+    rows = rows_of((turn("Rome?", affectSignal=felt(0.95)), TracedCall("m")), (turn("When?"), answer))
     path = write_page(tmp_path / "live.html", live_info(2), rows)
     shown = articles(path.read_text(encoding="utf-8"))["turn-1"]
     assert "summary kept, proposal discarded" in shown

@@ -3,14 +3,14 @@
 import pytest
 
 from worker.sandbox import protocol
-from worker.sandbox.child import Answer, ending, failure_of
-from worker.sandbox.sandbox_errors import Reason
+from worker.sandbox.child import ChildAnswer, ending, failure_of
+from worker.sandbox.sandbox_errors import SandboxReason
 
 
 @pytest.mark.parametrize("text", ["", "abc", "-1", "1" * 5_000, "99999999999999999999", "٣"])
 def test_a_forged_wait_status_is_a_forgery(text: str) -> None:
     """It fails the check as forged, and not with an error of the worker."""
-    assert failure_of(Answer(protocol.CRASHED, text), "the check").reason is Reason.FORGED
+    assert failure_of(ChildAnswer(protocol.CRASHED, text), "the check").reason is SandboxReason.FORGED
 
 
 def test_every_wait_status_has_words() -> None:

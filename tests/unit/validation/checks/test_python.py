@@ -7,7 +7,7 @@ import pytest
 from shared.errors import CheckUnusableError
 from tests.support.checking import outcome, passes
 from tests.support.sandbox_box import Box, CheckBox, StoppedError
-from worker.sandbox import Reason, UnusableError
+from worker.sandbox import SandboxReason, UnusableError
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,6 @@ def test_what_is_stopped_fails_and_says_why() -> None:
 
 
 def test_a_function_that_does_not_exist_decides_nothing() -> None:
-    box = CheckBox(returned=UnusableError(Reason.UNKNOWN_VALIDATOR, "no f"))
+    box = CheckBox(returned=UnusableError(SandboxReason.UNKNOWN_VALIDATOR, "no f"))
     with pytest.raises(CheckUnusableError):
         passes({"python": "f"}, sandbox=box)
