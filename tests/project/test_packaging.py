@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.tree import ROOT, project_files
 
-OURS: Final = {"shared", "producer", "worker", "examples"}
+OURS: Final = {"shared", "producer", "worker", "proctor", "examples"}
 REQUIREMENT: Final = re.compile(r"^([a-z0-9][a-z0-9._-]*)==(\S+)( ; [^\\]+)? \\$")
 
 

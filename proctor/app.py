@@ -1,0 +1,172 @@
+"""Serves a function as a model on a loopback port, for the time of a run.
+
+Workers call it as they call any OpenAI-compatible endpoint, so that limits, retries, ledger and reports are
+the same. A function that raises ends its item in an error with the exception's text.
+"""
+
+import inspect
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final, NamedTuple
+
+App = Callable[[Any], Any]
+"""A function from a text or messages to a text, an object, pieces of text, or an awaitable of these."""
+MOST_BYTES: Final = 64 << 20
+"""Longest request."""
+
+
+class Served(NamedTuple):
+    """A function that is being served."""
+
+    name: str
+    """What the run calls it."""
+    url: str
+    """Base URL of the endpoint."""
+
+
+@contextmanager
+def served(app: App) -> Iterator[Served]:
+    """Serves a function until the block is left."""
+    answer = _answering(app)
+    server = _Server(answer)
+    thread = threading.Thread(target=server.serve_forever, name="proctor app", daemon=True)
+    thread.start()
+    try:
+        host, port = server.server_address[:2]
+        yield Served(getattr(app, "__name__", type(app).__name__), f"http://{host!s}:{port}/v1")
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+        answer.close()
+
+
+class _Answering:
+    """Calls the function, and waits for coroutines on a loop of their own."""
+
+    def __init__(self, app: App, *, takes_messages: bool) -> None:
+        self._app, self._takes_messages = app, takes_messages
+        self._loop: Any = None
+        self._lock = threading.Lock()
+
+    def pieces(self, messages: list[Mapping[str, Any]]) -> Iterator[str]:
+        """Yields what the function answers."""
+        answer = self._app(messages if self._takes_messages else _text_of(messages))
+        if inspect.isawaitable(answer):
+            answer = self._wait(answer)
+        if isinstance(answer, str):
+            yield answer
+        elif isinstance(answer, AsyncIterator):
+            while (piece := self._wait(_next(answer))) is not None:
+                yield str(piece)
+        elif isinstance(answer, Iterable) and not isinstance(answer, Mapping | list | tuple):
+            yield from map(str, answer)
+        else:
+            yield json.dumps(answer)
+
+    def close(self) -> None:
+        """Ends the loop."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _wait(self, awaitable: Any) -> Any:
+        import asyncio  # noqa: PLC0415 - start-up: only coroutines need it
+
+        async def waited() -> Any:
+            return await awaitable
+
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="proctor app loop", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(waited(), self._loop).result()
+
+
+async def _next(pieces: AsyncIterator[Any]) -> Any:
+    return await anext(pieces, None)
+
+
+def _answering(app: App) -> _Answering:
+    """Finds out what the function takes."""
+    first = next(iter(inspect.signature(app).parameters), "")
+    return _Answering(app, takes_messages=first == "messages")
+
+
+def _text_of(messages: list[Mapping[str, Any]]) -> str:
+    """Returns the text of the last message of the user.
+
+    >>> _text_of([{"role": "user", "content": [{"type": "text", "text": "Hi"}]}])
+    'Hi'
+    """
+    content = next((each["content"] for each in reversed(messages) if each["role"] == "user"), "")
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content if part.get("type") == "text")
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 1024
+
+    def __init__(self, answer: _Answering) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answer = answer
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers requests for completions."""
+
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_POST(self) -> None:
+        """Answers with a completion, whole or in pieces."""
+        size = int(self.headers.get("Content-Length") or 0)
+        if size > MOST_BYTES:
+            self._reply(413, _error(f"the request has {size:,} bytes"))
+            return
+        asked = json.loads(self.rfile.read(size))
+        try:
+            pieces = self.server.answer.pieces(asked["messages"])
+            if asked.get("stream"):
+                self._stream(pieces)
+            else:
+                message = {"role": "assistant", "content": "".join(pieces)}
+                choice = {"index": 0, "message": message, "finish_reason": "stop"}
+                self._reply(200, {"object": "chat.completion", "choices": [choice]})
+        except Exception as error:  # noqa: BLE001 - whatever the function raises is the item's error
+            self._reply(400, _error(f"{type(error).__name__}: {error}"))
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+        """Writes nothing: the run has the results."""
+
+    def _reply(self, status: int, body: Mapping[str, Any]) -> None:
+        written = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(written)))
+        self.end_headers()
+        self.wfile.write(written)
+
+    def _stream(self, pieces: Iterator[str]) -> None:
+        first = next(pieces, "")  # a function that raises at once still gets its status
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for piece in (first, *pieces):
+            self._event({"choices": [{"index": 0, "delta": {"content": piece}}]})
+        self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+        self.wfile.write(b"data: [DONE]\n\n")
+        self.close_connection = True
+
+    def _event(self, body: Mapping[str, Any]) -> None:
+        self.wfile.write(b"data: " + json.dumps(body).encode() + b"\n\n")
+        self.wfile.flush()
+
+
+def _error(message: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "app_error"}}

@@ -1,0 +1,122 @@
+"""Benches as Python values: the keys of a bench file, as fields with types."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any
+
+Check = Mapping[str, Any]
+"""One check, as `proctor.check` makes it: its kind with its argument, and options."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The endpoint of a model, and its options."""
+
+    api_base: str | None = None
+    """URL of an OpenAI-compatible endpoint; None: the provider's own."""
+    api_key_env: str | None = None
+    """Variable of the workers' environment that holds the key."""
+    prices: Mapping[str, float] | None = None
+    """`prompt_per_million` and `completion_per_million`, in US dollars."""
+    params: Mapping[str, Any] | None = None
+    """Options of calls, such as `max_tokens`."""
+    headers: Mapping[str, str] | None = None
+    """Headers of requests."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test case: what is asked, and what makes an answer good."""
+
+    input: str | None = None
+    """The user message; None where prompts or `messages` say it."""
+    _: KW_ONLY
+    id: str | None = None
+    """Unique in the bench."""
+    expected: Mapping[str, Any] | None = None
+    """The JSON object that the output must be."""
+    checks: Sequence[Check] = ()
+    """Checks of the answer; see `proctor.check`."""
+    at_least: float | None = None
+    """Mean score of the checks from which the case passes; None: each must pass."""
+    reference: str | None = None
+    """A good answer in words, for ROUGE-L."""
+    regex_pattern: str | None = None
+    """Must be found in the output."""
+    validator: str | None = None
+    """Function of the bench's validators file that must accept the output."""
+    messages: Sequence[Mapping[str, Any]] | None = None
+    """A conversation instead of `input`."""
+    system_prompt: str | None = None
+    """System message of this case."""
+    vars: Mapping[str, Any] | None = None
+    """Values for the templates of prompts and checks."""
+    images: Sequence[str] = ()
+    """Files that are sent with the last message."""
+    tags: Sequence[str] = ()
+    """Groups of the case in reports."""
+    metadata: Mapping[str, Any] | None = None
+    """Facts that are kept with the result."""
+    weight: float | None = None
+    """How much it counts in means; None: 1."""
+    label: str | None = None
+    """A person's verdict, `pass` or `fail`, to measure judges by."""
+    outputs: Mapping[str, Any] | None = None
+    """Recorded outputs by model: nothing is called then."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A bench: its cases, what they are put to, and how."""
+
+    name: str
+    """What lists and comparisons call the run."""
+    _: KW_ONLY
+    cases: Sequence[Case]
+    """The test cases."""
+    models: Sequence[str] = ()
+    """Models to evaluate; none where `run` is given an `app`."""
+    system_prompt: str | None = None
+    """The first message of each call."""
+    prompts: Sequence[str | Mapping[str, Any]] | None = None
+    """Templates of what is sent; None: the cases' `input`."""
+    description: str | None = None
+    """What it is for."""
+    vars: Mapping[str, Any] | None = None
+    """Values for the templates of all cases."""
+    default_checks: Sequence[Check] = ()
+    """Checks of all cases, before their own."""
+    model_configs: Mapping[str, ModelConfig] | None = None
+    """Endpoints and options by model, judges included."""
+    params: Mapping[str, Any] | None = None
+    """Options of calls to the models."""
+    schema: Mapping[str, Any] | str | None = None
+    """JSON schema of all outputs, or the path of one."""
+    validators_file: str | None = None
+    """File with functions that judge outputs."""
+    config: Mapping[str, Any] | None = None
+    """How it is run: `concurrency`, `temperature`, `judge_model`, `repeat` and so on."""
+
+    def document(self) -> dict[str, Any]:
+        """Returns the bench as its file would hold it.
+
+        >>> Bench("b", cases=[Case("Hi", checks=[{"contains": "hi"}])], models=["m"]).document()["test_cases"]
+        [{'input': 'Hi', 'checks': [{'contains': 'hi'}]}]
+        """
+        written: dict[str, Any] = _written(self)
+        written["test_cases"] = written.pop("cases")
+        if self.system_prompt is None and self.prompts is None:
+            written["prompts"] = [{"id": "input", "user": "{{ input }}"}]
+        return written
+
+
+def _written(value: Any) -> Any:
+    """Writes dataclasses as mappings, without fields that say nothing."""
+    if isinstance(value, Bench | Case | ModelConfig):
+        pairs = ((each.name, getattr(value, each.name)) for each in fields(value))
+        return {name: _written(given) for name, given in pairs if given not in (None, (), [])}
+    if isinstance(value, Mapping):
+        return {name: _written(given) for name, given in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_written(given) for given in value]
+    return value

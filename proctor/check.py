@@ -1,0 +1,198 @@
+"""Checks of an answer, one function for each kind; docs/checks.md says what they do."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict, Unpack
+
+Check = Mapping[str, Any]
+
+
+class Options(TypedDict, total=False):
+    """What every check takes."""
+
+    name: str
+    """What reports and gates call it."""
+    at_least: float
+    """Score from which it passes, 0 to 1."""
+    weight: float
+    """How much its score counts in the mean of the case."""
+    json_path: str
+    """JSONPath (RFC 9535) of what is checked in the JSON of the output."""
+
+
+class TextOptions(Options, total=False):
+    """What comparisons of texts take as well."""
+
+    ignore_case: bool
+    """Whether letter case is ignored."""
+    normalize: bool
+    """Whether composed characters and white space are alike."""
+
+
+def equals(text: str, **options: Unpack[TextOptions]) -> Check:
+    """The output is the text."""
+    return {"equals": text, **options}
+
+
+def contains(text: str, **options: Unpack[TextOptions]) -> Check:
+    """The text is somewhere in the output."""
+    return {"contains": text, **options}
+
+
+def contains_all(texts: Sequence[str], **options: Unpack[TextOptions]) -> Check:
+    """Each of the texts is in the output."""
+    return {"contains_all": list(texts), **options}
+
+
+def contains_any(texts: Sequence[str], **options: Unpack[TextOptions]) -> Check:
+    """At least one of the texts is in the output."""
+    return {"contains_any": list(texts), **options}
+
+
+def starts_with(text: str, **options: Unpack[TextOptions]) -> Check:
+    """The output begins with the text."""
+    return {"starts_with": text, **options}
+
+
+def one_of(texts: Sequence[str], **options: Unpack[TextOptions]) -> Check:
+    """The output is one of the texts."""
+    return {"one_of": list(texts), **options}
+
+
+def regex(pattern: str, **options: Unpack[Options]) -> Check:
+    """The pattern matches somewhere in the output."""
+    return {"regex": pattern, **options}
+
+
+def json(**options: Unpack[Options]) -> Check:
+    """There is JSON in the output."""
+    return {"json": None, **options}
+
+
+def json_schema(schema: Mapping[str, Any] | str, **options: Unpack[Options]) -> Check:
+    """The JSON in the output is valid against the schema, or the one in a file."""
+    return {"json_schema": schema, **options}
+
+
+def json_equals(value: Any, **options: Unpack[Options]) -> Check:
+    """The JSON in the output is this value."""
+    return {"json_equals": value, **options}
+
+
+def number(value: float, *, tolerance: float | str | None = None, **options: Unpack[Options]) -> Check:
+    """The only number in the output is this one, within `tolerance`: 0.05, or "5%"."""
+    return {"number": value, **({} if tolerance is None else {"tolerance": tolerance}), **options}
+
+
+def length(
+    *,
+    min: int | None = None,  # noqa: A002 - the key's name
+    max: int | None = None,  # noqa: A002 - the key's name
+    unit: Literal["characters", "words"] = "characters",
+    **options: Unpack[Options],
+) -> Check:
+    """The output has `min` to `max` characters or words."""
+    bounds = {name: bound for name, bound in (("min", min), ("max", max)) if bound is not None}
+    return {"length": bounds, "unit": unit, **options}
+
+
+def max_tokens_used(tokens: int, **options: Unpack[Options]) -> Check:
+    """Prompt and answer together have at most this many tokens."""
+    return {"max_tokens_used": tokens, **options}
+
+
+def max_latency_s(seconds: float, **options: Unpack[Options]) -> Check:
+    """The answer took at most this many seconds."""
+    return {"max_latency_s": seconds, **options}
+
+
+def max_cost(usd: float, **options: Unpack[Options]) -> Check:
+    """The answer cost at most this many US dollars."""
+    return {"max_cost": usd, **options}
+
+
+def rouge_l(reference: str, **options: Unpack[Options]) -> Check:
+    """ROUGE-L with the reference reaches `at_least`."""
+    return {"rouge_l": reference, **options}
+
+
+def levenshtein(text: str, **options: Unpack[TextOptions]) -> Check:
+    """The similarity to the text, by edit distance, reaches `at_least`."""
+    return {"levenshtein": text, **options}
+
+
+def bleu(reference: str | Sequence[str], **options: Unpack[Options]) -> Check:
+    """BLEU-4 with the reference, or the best of several, reaches `at_least`."""
+    return {"bleu": reference if isinstance(reference, str) else list(reference), **options}
+
+
+def tool_call(
+    tool: str, *, arguments: Check | Sequence[Check] | None = None, **options: Unpack[Options]
+) -> Check:
+    """One of the calls is of this tool, with arguments that pass the checks."""
+    if arguments is None:
+        return {"tool_call": tool, **options}
+    inner = arguments if isinstance(arguments, Mapping) else list(arguments)
+    return {"tool_call": {"name": tool, "arguments": inner}, **options}
+
+
+def no_tool_call(**options: Unpack[Options]) -> Check:
+    """No tool is called."""
+    return {"tool_call": "none", **options}
+
+
+def tool_calls(
+    tools: Sequence[str | Mapping[str, Any]],
+    *,
+    order: Literal["strict", "any"] = "strict",
+    **options: Unpack[Options],
+) -> Check:
+    """Exactly these tools are called."""
+    return {"tool_calls": list(tools), "order": order, **options}
+
+
+def refusal(**options: Unpack[Options]) -> Check:
+    """The model refuses."""
+    return {"refusal": None, **options}
+
+
+def no_refusal(**options: Unpack[Options]) -> Check:
+    """The model does not refuse."""
+    return {"no_refusal": None, **options}
+
+
+def python(function: str, **options: Unpack[Options]) -> Check:
+    """A function of the bench's validators file returns true, or a score that reaches `at_least`."""
+    return {"python": function, **options}
+
+
+def similar(text: str, *, model: str | None = None, **options: Unpack[Options]) -> Check:
+    """The cosine of the embeddings of output and text reaches `at_least`; asks a model."""
+    return {"similar": text, **({} if model is None else {"model": model}), **options}
+
+
+def rubric(
+    criterion: str,
+    *,
+    model: str | None = None,
+    models: Sequence[str] | None = None,
+    prompt: str | None = None,
+    **options: Unpack[Options],
+) -> Check:
+    """A judge's score for the criterion reaches `at_least`; asks one model, or a panel."""
+    chosen: dict[str, Any] = {"model": model, "models": models and list(models), "prompt": prompt}
+    return {"rubric": criterion, **{key: value for key, value in chosen.items() if value}, **options}
+
+
+def all_of(checks: Sequence[Check], **options: Unpack[Options]) -> Check:
+    """Each of the checks passes."""
+    return {"all": list(checks), **options}
+
+
+def any_of(checks: Sequence[Check], **options: Unpack[Options]) -> Check:
+    """At least one of the checks passes."""
+    return {"any": list(checks), **options}
+
+
+def not_(check: Check, **options: Unpack[Options]) -> Check:
+    """The check does not pass."""
+    return {"not": check, **options}

@@ -1,0 +1,194 @@
+"""Runs that are begun here: submitted, followed event by event, or run to their end."""
+
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from json import dumps, loads
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from proctor.benches import Bench
+from proctor.program import Option, Program, arguments_of, error_of, started
+from proctor.runs import ENDED, Run
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from proctor.app import App, Served
+
+Source = Bench | str | PathLike[str] | Mapping[str, Any]
+"""A bench as a value, the path of a file, or the content of one."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a run."""
+
+    name: str
+    """Is `loading`, `submitted`, `waiting`, `progress`, `failure` or `finished`."""
+    fields: Mapping[str, Any] = field(repr=False)
+    """The line of `--jsonl`, whole."""
+
+    @property
+    def run_id(self) -> str | None:
+        """The run; None before it has an id."""
+        return self.fields.get("run_id")
+
+    @property
+    def done(self) -> int:
+        """Items with a result."""
+        return int(self.fields.get("done", 0))
+
+    @property
+    def total(self) -> int:
+        """Items of the run."""
+        return int(self.fields.get("total", 0))
+
+
+class Watch:
+    """The events of a run, to be read with `for` or `async for`; the last one is `finished`.
+
+    Args:
+        arguments: of the command that prints them.
+        text: what it reads.
+    """
+
+    def __init__(self, arguments: list[str], text: str | None = None) -> None:
+        self._arguments, self._text = arguments, text
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yields events as they come; leaving the loop early stops what was started for them.
+
+        Raises:
+            ProctorError: the program refused the request.
+        """
+        with started([*self._arguments, "--jsonl", "-q"], text=self._text) as program:
+            is_over = False
+            for line in program.out:
+                event = _event_of(loads(line))
+                is_over = is_over or event.name == "finished"
+                yield event
+            _check_end(program, is_over=is_over)
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        """Yields events as they come, and reads them in a thread."""
+        import asyncio  # noqa: PLC0415 - start-up: only asynchronous programs need it
+
+        events = iter(self)
+        try:
+            while (event := await asyncio.to_thread(next, events, None)) is not None:
+                yield event
+        finally:
+            await asyncio.to_thread(events.close)  # type: ignore[attr-defined] # a generator
+
+
+def watch(run: Run | str) -> Watch:
+    """Follows a run until its end."""
+    return Watch(["watch", getattr(run, "id", str(run))])
+
+
+def submit(source: Source, **options: Option) -> Run:
+    """Submits a bench or a file to running workers, and returns its run at once.
+
+    Args:
+        source: what to run.
+        options: those of `proctor submit`: `name="nightly"`, `max_cost=2.0`.
+
+    Raises:
+        ProctorError: it was refused.
+    """
+    arguments, text = _input(source)
+    with started(["submit", *arguments, *arguments_of(options), "--json"], text=text) as program:
+        printed = program.out.read()
+        code = program.end()
+    found = loads(printed) if printed.strip() else {}
+    if code or "error" in found:
+        raise error_of(found["error"], code) if "error" in found else program.failure(code)
+    return Run(found["run_id"])
+
+
+def run(
+    source: Source,
+    *,
+    app: "App | None" = None,
+    on_event: Callable[[Event], None] | None = None,
+    **options: Option,
+) -> Run:
+    """Runs a bench or a file to its end, with workers of its own where none are alive.
+
+    Args:
+        source: what to run.
+        app: the application under test, instead of models: a function that takes the text of the last
+            message, or the list of messages if its first parameter is called `messages`, and returns a text,
+            a JSON object, or pieces of text. It may be a coroutine.
+        on_event: is called with each event; by default a terminal or a notebook shows how far the run is.
+        options: those of `proctor run`: `max_cost=2.0`, `no_cache=True`, `repeat=3`.
+
+    Returns:
+        The run, whether it passed or not; see `verdict`.
+
+    Raises:
+        ProctorError: it was refused, or nothing could be run.
+    """
+    arguments, text = _input(source)
+    serving: AbstractContextManager[Served | None] = nullcontext()
+    if app is not None:
+        from proctor.app import served  # noqa: PLC0415 - start-up: the server is for functions only
+
+        serving = served(app)
+    with serving as server:
+        if server is not None:
+            text = _asking(server, source)
+            arguments = ["-", "--kind=cases"]
+            options = {"no_cache": True, **options}
+        tell = on_event or _progress()
+        for event in Watch(["run", *arguments, *arguments_of(options)], text):
+            tell(event)
+    return Run(str(event.run_id), event.fields)
+
+
+def _input(source: Source) -> tuple[list[str], str | None]:
+    """Returns the arguments that name the input, and what is read from stdin."""
+    if isinstance(source, Bench):
+        return ["-", "--kind=cases"], dumps(source.document())
+    if isinstance(source, Mapping):
+        return ["-", "--kind=cases"], dumps(source)
+    return [fspath(source)], None
+
+
+def _asking(server: "Served", source: Source) -> str:
+    """Returns a bench that asks a served function instead of models."""
+    if not isinstance(source, Bench | Mapping):
+        raise TypeError("app= needs a Bench: a file names its own models")
+    bench = dict(source.document() if isinstance(source, Bench) else source)
+    config = {"api_base": server.url, "prices": {"prompt_per_million": 0, "completion_per_million": 0}}
+    configs = {**bench.get("model_configs", {}), server.name: config}
+    return dumps({**bench, "models": [server.name], "model_configs": configs})
+
+
+def _event_of(line: Mapping[str, Any]) -> Event:
+    if "error" in line and line.get("event") == "error":
+        raise error_of(line["error"], line["exit"])
+    return Event(line["event"], line)
+
+
+def _check_end(program: Program, *, is_over: bool) -> None:
+    """Raises if the program ended without a last event."""
+    code = program.end()
+    if not is_over or code not in ENDED:
+        raise program.failure(code)
+
+
+def _progress() -> Callable[[Event], None]:
+    """Returns what shows progress where somebody looks."""
+    if not sys.stderr.isatty() and "ipykernel" not in sys.modules:
+        return lambda _event: None
+
+    def show(event: Event) -> None:
+        if event.name == "progress":
+            end = "\n" if event.fields["state"] == "finished" else ""
+            sys.stderr.write(f"\r{event.run_id} {event.done:,} of {event.total:,}{end}")
+            sys.stderr.flush()
+
+    return show

@@ -1,0 +1,202 @@
+"""`import proctor`: programs of users that run benches, read results and compare them."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Cli
+from tests.support.processes import marked_processes
+from tests.support.tree import ROOT
+
+BENCH = """
+import json, proctor
+from proctor import Bench, Case, check
+bench = Bench("capitals", cases=[
+    Case("The capital of France?", id="fr", tags=["north"], checks=[check.contains("Paris")]),
+    Case("The capital of Peru?", id="pe", metadata={"year": 1821}, checks=[check.contains("Lima")]),
+])
+def answer(text):
+    return "It is Paris." if "France" in text else "It is Cusco."
+"""
+
+Script = Callable[..., Any]
+
+
+@pytest.fixture
+def script(cli: Cli, tmp_path: Path) -> Script:
+    """Runs a program in a folder of its own, with the bench above, and returns the JSON that it prints."""
+    project = tmp_path / "project"
+    project.mkdir()
+
+    def run(text: str, *, path: str = str(ROOT), before: str = BENCH) -> Any:
+        file = project / "program.py"
+        file.write_text(before + dedent(text), encoding="utf-8")
+        env = {**cli.processes.env, "PYTHONPATH": path}
+        process = cli.processes.start(sys.executable, str(file), cwd=project, env=env, new_session=True)
+        code = process.wait(40)
+        assert code == 0, process.errors
+        return json.loads(process.output)
+
+    return run
+
+
+def test_a_function_is_evaluated_by_workers(script: Script) -> None:
+    """Each row has the function's answer with outcome, reason, checks and tags, and the run its verdict."""
+    found = script("""
+        run = proctor.run(bench, app=answer)
+        rows = [[r.case_id, r.model, r.outcome, r.output, r.reason, r.tags] for r in run.rows]
+        rows[0].append(next(run.rows).checks[0].passed)
+        print(json.dumps([run.verdict, run.state, run.pass_rate, dict(run.counts), rows, str(run)]))
+    """)
+    verdict, state, rate, counts, rows, text = found
+    assert (verdict, state, rate, counts["total"], counts["failed"]) == ("failed", "finished", 0.5, 2, 1)
+    assert rows[0] == ["fr", "answer", "passed", "It is Paris.", "", ["north"], True]
+    assert rows[1][:4] == ["pe", "answer", "failed", "It is Cusco."]
+    assert '"Lima" is nowhere' in rows[1][4]
+    assert text.endswith(": 1 of 2 passed, 1 failed")
+
+
+def test_functions_may_be_asynchronous_take_messages_and_answer_in_pieces(script: Script) -> None:
+    """A coroutine, a generator, an object and an exception each end as one expects of them."""
+    found = script("""
+        async def waits(messages):
+            return "Paris and Lima, " + messages[-1]["role"]
+        def pieces(text):
+            yield "Paris "
+            yield "and Lima"
+        async def flows(text):
+            yield "Paris "
+            yield "and Lima"
+        def counts(text):
+            return {"capital": ["Paris", "Lima"]}
+        def breaks(text):
+            raise LookupError("no such country")
+        outputs = []
+        for app in (waits, pieces, flows, counts, breaks):
+            for row in proctor.run(bench, app=app, stream=app in (pieces, flows)).select("fr"):
+                outputs.append([row.outcome, row.output, row.reason])
+        print(json.dumps(outputs))
+    """)
+    assert found[0] == ["passed", "Paris and Lima, user", ""]
+    assert found[1] == found[2] == ["passed", "Paris and Lima", ""]
+    assert found[3] == ["passed", '{"capital": ["Paris", "Lima"]}', ""]
+    assert found[4][0] == "error"
+    assert "LookupError: no such country" in found[4][2]
+
+
+def test_gates_and_comparisons_are_those_of_the_program(script: Script) -> None:
+    """A requirement that does not hold raises with its figures; B is compared with the run before it."""
+    found = script("""
+        first = proctor.run(bench, app=answer)
+        first.assert_gate("pass_rate>=0.5", "error_rate < 1%")
+        missed = []
+        for requirement in ("pass_rate>=0.9", "pass_rate"):
+            try:
+                first.assert_gate(requirement)
+            except (proctor.GateError, ValueError) as error:
+                missed.append([type(error).__name__, str(error)])
+        second = proctor.run(bench, app=lambda text: "Paris, Lima", name="better")
+        compared = second.compare(first)
+        listed = [run.id for run in proctor.runs()]
+        is_listed = listed == [second.id, first.id]
+        print(json.dumps([missed, dict(compared.counts), compared.is_regression, is_listed]))
+    """)
+    missed, counts, is_regression, is_listed = found
+    assert missed[0][0] == "GateError"
+    assert "pass rate 50.0%, at least 90% needed" in missed[0][1]
+    assert missed[1][0] == "ValueError"
+    assert (counts["broken"], is_regression, is_listed) == (0, False, True)
+
+
+def test_a_refused_bench_raises_with_place_and_hint(script: Script) -> None:
+    """What the program refuses is an exception with its message, hint, code and exit code."""
+    found = script("""
+        try:
+            proctor.run(Bench("b", cases=[Case("Hi", checks=[{"contans": "x"}])]), app=answer)
+        except proctor.ProctorError as error:
+            print(json.dumps([error.message, error.hint, error.code, error.exit_code]))
+    """)
+    assert found == [
+        "stdin:1: test_cases[0].checks[0]: unknown check 'contans'",
+        "did you mean 'contains'?",
+        "input",
+        2,
+    ]
+
+
+def test_events_are_read_in_a_loop_of_either_kind(script: Script) -> None:
+    """`for` and `async for` give the same events, the last of which is the end."""
+    found = script("""
+        import asyncio
+        events = []
+        run = proctor.run(bench, app=answer, on_event=events.append)
+        again = [event.name for event in proctor.watch(run)]
+        async def main():
+            return [event.name async for event in proctor.watch(run.id)]
+        print(json.dumps([events[0].name, events[-1].name, again, asyncio.run(main())]))
+    """)
+    first, last, again, awaited = found
+    assert (first, last, again[-1]) == ("loading", "finished", "finished")
+    assert again == awaited
+
+
+def test_what_is_left_early_is_stopped(script: Script) -> None:
+    """A loop over events that is left interrupts the program: no worker stays, and the run is kept."""
+    found = script("""
+        import time
+        def slow(text):
+            time.sleep(0.2)
+            return text
+        many = Bench("many", cases=[Case(f"Say {n}") for n in range(200)])
+        from proctor.app import served
+        try:
+            proctor.run(many, app=slow, concurrency=2, on_event=lambda event: 1 / (event.name != "progress"))
+        except ZeroDivisionError:
+            pass
+        [run] = proctor.runs()
+        print(json.dumps([run.state, run.counts["total"]]))
+    """)
+    assert found[0] != "finished"
+    assert found[1] == 200
+    assert not [each for each in marked_processes() if "worker" in " ".join(each.cmdline())]
+
+
+def test_a_project_may_have_packages_of_the_same_names(script: Script, tmp_path: Path) -> None:
+    """A project with `shared`, `worker` and `producer` of its own imports these, and runs work."""
+    project = tmp_path / "project"
+    for name in ("shared", "worker", "producer"):
+        (project / name).mkdir()
+        (project / name / "__init__.py").write_text("MINE = True\n", encoding="utf-8")
+    found = script(
+        """
+        import shared, worker, producer
+        run = proctor.run(bench, app=answer)
+        print(json.dumps([shared.MINE and worker.MINE and producer.MINE, run.counts["passed"]]))
+        """,
+        path=f"{project}:{ROOT}",
+    )
+    assert found == [True, 1]
+
+
+def test_importing_the_package_is_cheap(script: Script) -> None:
+    """Nothing of the program, and nothing beyond the standard library, is imported."""
+    text = (
+        "import sys, json, proctor; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    )
+    modules = set(script(text, before=""))
+    assert not modules & {
+        "shared",
+        "worker",
+        "producer",
+        "pydantic",
+        "asyncio",
+        "msgspec",
+        "redis",
+        "click",
+        "http",
+    }
