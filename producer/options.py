@@ -1,8 +1,9 @@
-"""Options and result of a submit."""
+"""Options and result of a submit, and which items of a file they select."""
 
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from producer.load.chunks import CHUNK_TURNS
 from shared.contracts.live_turns import LiveRun
@@ -15,6 +16,12 @@ from shared.ledger.bounds import FIRST_LAYOUT
 if TYPE_CHECKING:
     from producer.load.baselines import Baselines
     from producer.load.cases import PlannedRun
+    from shared.contracts.case_config import ModelConfig, RunSettings
+
+T = TypeVar("T")
+
+SAMPLE_SEED: Final = 20_260_101
+"""A sample is the same one each time, so that two runs can be compared."""
 
 
 class CaseItem(NamedTuple):
@@ -38,36 +45,18 @@ def case_key(position: int, own: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CaseChoice:
-    """Options for a run of cases, which override the configuration."""
+    """What the command line says of a run of cases; it goes before what the file says."""
 
+    settings: "RunSettings | None" = None
+    """Settings that are given; None: none."""
     models: Sequence[str] = ()
     """Called instead of the configured ones."""
-    api_base: str = ""
-    """Base URL of their API."""
-    api_key_env: str = ""
-    """The variable of the workers' environment with the API key."""
-    temperature: float | None = None
-    """Sampling temperature."""
-    max_cost: float | None = None
-    """Cost cap in US dollars."""
-    price: Mapping[str, float] = field(default_factory=dict)
-    """`prompt_per_million` and `completion_per_million`."""
-    cache: bool = True
-    """Whether identical requests share an answer."""
-    concurrency: int | None = None
-    """Maximum concurrent calls, across all workers."""
-    repeat: int | None = None
-    """Repetitions of each case with each model."""
-    judges: Sequence[str] | None = None
-    """Used instead of the configured judges; empty: no judge."""
+    model_config: "ModelConfig | None" = None
+    """Endpoint and price of all models under test; None: neither is given."""
     validators_file: str | None = None
     """Used instead of the configured one."""
     outputs: str | None = None
     """File of recorded outputs."""
-    stream: bool = False
-    """Whether answers are streamed."""
-    fail_fast: bool = False
-    """Whether the first failure ends the run."""
     cases: Sequence[str] = ()
     """Ids or numbers, from 1, of the only cases to run."""
     only: frozenset[CaseItem] | None = None
@@ -176,3 +165,39 @@ class SubmittedRun(NamedTuple):
     """Whether the idempotency key had it already."""
     layout: int = FIRST_LAYOUT
     """Workers that do not know this layout leave it alone."""
+
+
+class Pick(Protocol):
+    """Options that select items."""
+
+    @property
+    def containing(self) -> str:
+        """Only items with this in their text, in any case of letters; empty: all."""
+
+    @property
+    def first(self) -> int | None:
+        """Only so many, from the start."""
+
+    @property
+    def sample(self) -> int | None:
+        """Only so many, picked at random."""
+
+
+def pick_items(items: Sequence[T], pick: Pick, text_of: Callable[[T], str]) -> list[T]:
+    """Returns the selected items, in their order.
+
+    Args:
+        items: in order.
+        pick: the options; text is applied before numbers.
+        text_of: the text of an item in which words are looked for.
+    """
+    found = list(items)
+    if pick.containing:
+        word = pick.containing.casefold()
+        found = [item for item in found if word in text_of(item).casefold()]
+    if pick.first is not None:
+        found = found[: pick.first]
+    if pick.sample is not None and pick.sample < len(found):
+        chosen = random.Random(SAMPLE_SEED).sample(range(len(found)), pick.sample)  # noqa: S311 - to repeat, not to guess
+        found = [found[at] for at in sorted(chosen)]
+    return found

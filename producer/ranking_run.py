@@ -11,13 +11,17 @@ from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+import msgspec
+
 from producer import kinds
 from producer.aggregate.ranking import PairVerdict, Ranking, rank
 from producer.load.unknown_models import unknown_model
 from producer.report.cases.opened_rows import OpenedCase, opened
-from shared.contracts.case_run import CasePayload, CaseRun, Endpoint
+from producer.rescore import model_config
+from shared.contracts.case_run import CasePayload, CaseRun
 from shared.errors import UsageError
 from shared.runs import RunInfo, RunStore
+from shared.upstream.model_target import ModelTarget
 from worker.validation.pairwise import CHOICES, SYSTEM, WINNER, comparison_prompt, read_choice
 
 By = Literal["model", "prompt"]
@@ -55,17 +59,20 @@ def comparison_of(info: RunInfo, model: str | None, criterion: str | None, by: B
     found = RankingTerms(model or written.get("model", ""), criterion or written.get("criterion", ""), by)
     if not found.model or not found.criterion:
         raise UsageError(f"{info.run} does not say who compares its answers, and by what", hint=HINT)
-    endpoint = _endpoint_of(CaseRun.from_snapshot(info.snapshot), found.model)
-    if endpoint is None or not endpoint.api_base:
+    target = _target_of(CaseRun.from_snapshot(info.snapshot), found.model)
+    if target is None or not target.api_base:
         where = "--model" if model else f"pairwise.model of {info.run}"
         if error := unknown_model(found.model, where, "set its api_base in model_configs, and run it again"):
             raise error
     return found
 
 
-def _endpoint_of(run: CaseRun, model: str) -> Endpoint | None:
-    """Returns where a run asks a model; None for one that it does not ask."""
-    return {**run.judges, **run.check_models, **run.models}.get(model)
+def _target_of(run: CaseRun, model: str) -> ModelTarget | None:
+    """Returns where a run asks a model, with the headers of judges; None for one that it does not ask."""
+    judging, tested = {**run.judges, **run.check_models}.get(model), run.models.get(model)
+    if tested is None or judging is None:
+        return tested or judging
+    return msgspec.structs.replace(tested, headers=judging.headers)
 
 
 def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: RankingTerms) -> Path:
@@ -191,14 +198,7 @@ def _answer_of(case: OpenedCase) -> str | None:
 
 def _bench(run: CaseRun, by: RankingTerms) -> dict[str, Any]:
     """Writes the bench around the comparisons; JSON is YAML."""
-    place = _endpoint_of(run, by.model)
-    own: dict[str, Any] = {}
-    if place is not None:
-        own = {"api_base": place.api_base or None, "api_key_env": place.api_key_env or None}
-    if by.model in run.model_headers:
-        own["headers"] = dict(run.model_headers[by.model])
-    if by.model in run.prices:
-        own["prices"] = dict(run.prices[by.model])
+    own = model_config(_target_of(run, by.model) or ModelTarget(by.model), run.prices)
     winner = {"type": "object", "required": ["winner"], "properties": {"winner": {"pattern": WINNER}}}
     words = {"one_of": [*CHOICES, "Answer A", "Answer B"], "ignore_case": True}
     return {

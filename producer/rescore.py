@@ -18,6 +18,7 @@ from shared.contracts.case_run import CasePayload, CaseRun, read_shared_vars
 from shared.contracts.checks import Check
 from shared.errors import UsageError
 from shared.runs import RunInfo, RunStore
+from shared.upstream.model_target import ModelTarget
 
 RENDERED: Final = "rendered_prompts"
 """The variable of a rescored case that has what its prompts were rendered to, by their ids."""
@@ -176,22 +177,15 @@ def _bench(
     shared_vars: Mapping[str, Any],
 ) -> Path:
     """Writes the run's own settings as a bench; JSON is YAML."""
-    places = {**run.models, **run.judges, **run.check_models}
-    judges = {"judge_models": list(run.judges)} if run.panel else {"judge_model": run.judge_model}
+    targets = {**run.models, **run.judges, **run.check_models}
+    several = len(run.judges) > 1
+    judges = {"judge_models": list(run.judges)} if several else {"judge_model": run.judge_model}
     bench: dict[str, Any] = {
         "name": run.name,
         **({"system_prompt": run.system_prompt} if run.system_prompt else {}),
         "models": list(run.models),
         "vars": dict(shared_vars),
-        "model_configs": {
-            name: {
-                key: value
-                for key, value in (("api_base", place.api_base), ("api_key_env", place.api_key_env))
-                if value
-            }
-            | ({"prices": dict(run.prices[name])} if name in run.prices else {})
-            for name, place in places.items()
-        },
+        "model_configs": {name: model_config(target, run.prices) for name, target in targets.items()},
         "config": {
             **judges,
             "temperature": run.temperature,
@@ -215,3 +209,22 @@ def _bench(
     path = folder / "bench.yaml"
     path.write_text(json.dumps(bench, ensure_ascii=False, indent=1), encoding="utf-8")
     return path
+
+
+def model_config(target: ModelTarget, prices: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """Writes a target as a bench has it in `model_configs`.
+
+    Args:
+        target: the model.
+        prices: those of the run, by model.
+
+    >>> model_config(ModelTarget("m", "http://h/v1"), {})
+    {'api_base': 'http://h/v1'}
+    """
+    written = {
+        "api_base": target.api_base,
+        "api_key_env": target.api_key_env,
+        "headers": dict(target.headers),
+        "prices": dict(prices.get(target.model, {})),
+    }
+    return {key: value for key, value in written.items() if value}

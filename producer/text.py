@@ -15,6 +15,8 @@ _CENT_USD: Final = 0.01
 _FEW: Final = 10
 _THOUSAND: Final = 1000
 _UNITS: Final = ("kB", "MB", "GB", "TB")
+SHOWN_CHARS: Final = 60
+"""Longest value quoted in an error; the rest is cut, since the message must stay one line."""
 
 
 def count(number: int | None) -> str:
@@ -219,3 +221,17 @@ def sentence_of(text: str) -> str:
     'Partial: from Q-07.'
     """
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
+
+
+def shown(value: object) -> str:
+    r"""Quotes a hostile value on one line: escaped, cut, and harmless to a terminal.
+
+    >>> shown("a\x1b[31m")
+    "'a\\x1b[31m'"
+    >>> shown("x" * 100)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'"
+    """
+    if isinstance(value, str):
+        return repr(value) if len(value) <= SHOWN_CHARS else repr(value[:SHOWN_CHARS] + "…")
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"

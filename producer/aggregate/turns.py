@@ -97,7 +97,7 @@ class TurnTotals:
             errors=dict(self.errors.most_common()),
             source=info.source,
             duration_s=info.duration_s,
-            model=live.model if live else UNSET,
+            model=live.target.model if live else UNSET,
             live=live.live if live else UNSET,
             threads=info.threads,
             summary_policy=info.snapshot.get("summary_policy", ""),

@@ -59,7 +59,7 @@ def explain_abort(store: RunStore, info: RunInfo, document: AnyRun) -> Abort:
     """
     if info.kind.storage is Storage.MAILBOXES:
         live, why = LiveRun.from_snapshot(info.snapshot), store.wait_reason(info.run)
-        base = live.api_base if live else ""
+        base = live.target.api_base if live else ""
         return Abort(
             _explained(why, [Called(base, with_path(base, CHAT_PATH), "--api-base")] if base else [])
         )
@@ -97,10 +97,9 @@ def _explained(why: str, called: Sequence[Called]) -> str:
 
 def _called_for(run: CaseRun, model: str) -> list[Called]:
     """Returns what is called for a model or judge; nothing for one without an `api_base`."""
-    endpoint = {**run.check_models, **run.judges, **run.models}.get(model)
-    if endpoint is None or not endpoint.api_base:
-        return []
-    return [Called(endpoint.api_base, with_path(endpoint.api_base, CHAT_PATH), run.written_at.get(model, ""))]
+    target = {**run.check_models, **run.judges, **run.models}.get(model)
+    base = target.api_base if target else ""
+    return [Called(base, with_path(base, CHAT_PATH), run.written_at.get(model, ""))] if base else []
 
 
 def _called(info: RunInfo, document: AnyRun) -> list[Called]:

@@ -12,7 +12,6 @@ import msgspec
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.preflight import (
     OWN_API,
-    Endpoint,
     Forecast,
     MissingKeys,
     assumption,
@@ -31,10 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from producer.cli.session import Session
-    from producer.load.bench_cases import BenchCase
-    from producer.load.case_messages import Conversation
+    from producer.load.bench_config import BenchCase
+    from producer.load.case_prompts import SentMessages
     from producer.load.source import Source
     from producer.options import SubmitOptions
+    from shared.upstream.model_target import ModelTarget
 
 CHARS_A_TOKEN: Final = 4
 """Average length of a token, the usual estimate."""
@@ -96,7 +96,7 @@ def print_estimate(session: Session, source: Source, options: SubmitOptions) -> 
     """
     plan = _planned(source, options)
     misspelt = misspelt_models(plan, options.cases)
-    for warning in (*plan.warnings, *model_warnings(_endpoints(plan), os.environ), *misspelt):
+    for warning in (*plan.warnings, *model_warnings(_targets(plan), os.environ), *misspelt):
         options.on_warning(warning)
     estimate = estimated(plan)
     if session.options.json:
@@ -127,8 +127,8 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast:
         cost_usd=sum(known) if known else None,
         answer_tokens=found.assumed_answer_tokens,
         unpriced=[whom for whom, (calls, usd) in costs.items() if calls and usd is None],
-        warnings=[*model_warnings(_endpoints(plan), os.environ), *misspelt_models(plan, options.cases)],
-        missing=_missing_keys(plan, options),
+        warnings=[*model_warnings(_targets(plan), os.environ), *misspelt_models(plan, options.cases)],
+        missing=_missing_keys(plan),
         items=plan.total,
         plan=plan,
     )
@@ -141,37 +141,36 @@ def _planned(source: Source, options: SubmitOptions) -> PlannedRun:
     return plan
 
 
-def _under_test(plan: PlannedRun) -> Iterator[Endpoint]:
+def _under_test(plan: PlannedRun) -> Iterator[ModelTarget]:
     """Yields the models under test that a run calls, with the headers of their requests."""
     run = plan.run
-    for model, each in {} if run.recorded else run.models.items():
+    for model, target in {} if run.recorded else run.models.items():
         headers = [call.get("headers", {}) for call in run.calls.get(model, {}).values()]
         for sent in headers or [{}]:
-            yield Endpoint(model, each.api_base, each.api_key_env, sent)
+            yield msgspec.structs.replace(target, headers=sent)
 
 
-def _judging(plan: PlannedRun, judges: Iterable[str]) -> Iterator[Endpoint]:
-    """Yields judges and the models of checks, as far as the cases need them, with their headers."""
+def _judging(plan: PlannedRun, judges: Iterable[str]) -> Iterator[ModelTarget]:
+    """Yields judges and the models of checks, as far as the cases need them."""
     run, cases = plan.run, [case for _, case in plan.cases]
     needed = judges if any(case.entry.expected is not None for case in cases) else ()
     called = {name: run.judges[name] for name in needed}
-    for model, each in {**called, **{name: run.check_models[name] for name in check_models(cases)}}.items():
-        yield Endpoint(model, each.api_base, each.api_key_env, run.model_headers.get(model, {}))
+    yield from {**called, **{name: run.check_models[name] for name in check_models(cases)}}.values()
 
 
-def _endpoints(plan: PlannedRun) -> Iterator[Endpoint]:
+def _targets(plan: PlannedRun) -> Iterator[ModelTarget]:
     """Yields all models that a run calls, with the headers of their requests."""
     yield from _under_test(plan)
     yield from _judging(plan, plan.run.judges)
 
 
-def _missing_keys(plan: PlannedRun, options: SubmitOptions) -> MissingKeys | None:
+def _missing_keys(plan: PlannedRun) -> MissingKeys | None:
     """Returns what keeps a run from its verdicts.
 
     The judge that nobody has named is asked only about answers that do not equal what was expected: a run
     can do without it, and is only warned.
     """
-    is_named = options.cases.judges is not None or _JUDGE_KEYS & plan.bench.config.settings.model_fields_set
+    is_named = _JUDGE_KEYS & plan.bench.settings.model_fields_set
     under_test = list(_under_test(plan))
     judging = list(_judging(plan, plan.run.judges if is_named else ()))
     found = missing_keys([*under_test, *judging], os.environ)
@@ -228,7 +227,7 @@ def _most_tokens(run: CaseRun, model: str, prompt: str) -> int | None:
     return min(given, default=None)
 
 
-def _text_of(sent: Conversation) -> str:
+def _text_of(sent: SentMessages) -> str:
     """All that is sent but the system message."""
     return sent.input if sent.messages is None else json.dumps(list(sent.messages), ensure_ascii=False)
 

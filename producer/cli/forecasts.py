@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from producer.cli.preflight import Endpoint, Forecast, missing_keys, model_warnings, request_warnings
+from producer.cli.preflight import Forecast, missing_keys, model_warnings, request_warnings
 from producer.text import count, plural
 
 if TYPE_CHECKING:
@@ -41,16 +41,16 @@ def forecast_turns(source: Source, options: SubmitOptions) -> Forecast | None:
             chars += len(message)
         turns += chunk.item_count
     prompts = calls * PROMPT_TOKENS + chars // CHARS_A_TOKEN
-    endpoint = Endpoint(live.model, live.api_base, live.api_key_env)
-    usd = cost_of(live.model, prompts, calls * ANSWER_TOKENS, live.prices)
+    model = live.target.model
+    usd = cost_of(model, prompts, calls * ANSWER_TOKENS, live.prices)
     return Forecast(
         calls,
         f"of {plural(turns, 'turn')}",
         cost_usd=usd,
         answer_tokens=None if usd is None else ANSWER_TOKENS,
-        unpriced=[live.model] if usd is None else [],
-        warnings=model_warnings([endpoint], os.environ),
-        missing=missing_keys([endpoint], os.environ),
+        unpriced=[model] if usd is None else [],
+        warnings=model_warnings([live.target], os.environ),
+        missing=missing_keys([live.target], os.environ),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from producer import text
 from producer.sample_api import DEFAULT_PORT
 from producer.text import plural
+from shared.contracts.query_vocabulary import HEADER_VARIABLE
 from shared.errors import UsageError
 from shared.settings import variable_of
-from shared.upstream.key_variables import ELSEWHERE, ENV_PREFIX, key_in, key_variable, provider_of, unsendable
+from shared.upstream.key_variables import ELSEWHERE, ENV_PREFIX, key_in, provider_of, unsendable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,12 +20,10 @@ if TYPE_CHECKING:
     from producer.cli.session import Session
     from producer.load.baselines import Baselines
     from producer.load.cases import PlannedRun
+    from shared.upstream.model_target import ModelTarget
 
 SHOWN: Final = 3
 _AUTHORIZATION: Final = "authorization"
-_VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
-"""How the value of a query's header names a variable."""
-
 
 SAMPLES: Final = (
     f"--api-base http://localhost:{DEFAULT_PORT}/v1 after `proctor sample-api`, for sample models"
@@ -92,15 +90,6 @@ class Forecast:
         return ", ".join(parts)
 
 
-class Endpoint(NamedTuple):
-    """A model that is going to be called, with what its requests carry."""
-
-    model: str
-    api_base: str = ""
-    api_key_env: str = ""
-    headers: Mapping[str, str] = {}
-
-
 def assumption(answer_tokens: int | None) -> str:
     """Says what an estimated cost assumes of answers that nothing bounds.
 
@@ -138,42 +127,45 @@ def announce(session: Session, name: str, forecast: Forecast) -> None:
         raise UsageError("nothing was sent", hint=hint)
 
 
-def model_warnings(endpoints: Iterable[Endpoint], environment: Mapping[str, str]) -> list[str]:
+def model_warnings(targets: Iterable[ModelTarget], environment: Mapping[str, str]) -> list[str]:
     """Names variables of models that are not set here, or that workers do not send.
 
     Args:
-        endpoints: what is called.
+        targets: what is called.
         environment: of this process; workers started here have the same.
 
-    >>> model_warnings([Endpoint("openai/gpt-4o"), Endpoint("openai/o3")], {})
+    >>> from shared.upstream.model_target import ModelTarget
+    >>> model_warnings([ModelTarget("openai/gpt-4o"), ModelTarget("openai/o3")], {})
     ['OPENAI_API_KEY is not set here: calls of openai/gpt-4o, openai/o3 fail unless the workers have it']
     """
     users = dict[str, dict[str, None]]()
-    for endpoint in endpoints:
-        for variable in _variables_of(endpoint, environment):
-            users.setdefault(variable, {})[endpoint.model] = None
+    for target in targets:
+        for variable in _variables_of(target, environment):
+            users.setdefault(variable, {})[target.model] = None
     return [
         _warning(variable, f"calls of {_some(list(models))}", environment)
         for variable, models in users.items()
     ]
 
 
-def missing_keys(endpoints: Iterable[Endpoint], environment: Mapping[str, str]) -> MissingKeys | None:
+def missing_keys(targets: Iterable[ModelTarget], environment: Mapping[str, str]) -> MissingKeys | None:
     """Returns the variables of keys that are not set here; None when all of them are.
 
     Args:
-        endpoints: what is called.
+        targets: what is called.
         environment: of this process.
 
-    >>> found = missing_keys([Endpoint("openai/gpt-4o"), Endpoint("groq/llama-3")], {"GROQ_API_KEY": "k"})
+    >>> from shared.upstream.model_target import ModelTarget
+    >>> targets = [ModelTarget("openai/gpt-4o"), ModelTarget("groq/llama-3")]
+    >>> found = missing_keys(targets, {"GROQ_API_KEY": "k"})
     >>> found.why, found.as_error().hint.split(",")[0]
     ('OPENAI_API_KEY is not set: calls of openai/gpt-4o would fail', 'export OPENAI_API_KEY=…')
     """
     users = dict[str, dict[str, None]]()
-    for endpoint in endpoints:
-        for variable in _variables_of(endpoint, environment):
+    for target in targets:
+        for variable in _variables_of(target, environment):
             if not unsendable(variable, environment):
-                users.setdefault(variable, {})[endpoint.model] = None
+                users.setdefault(variable, {})[target.model] = None
     if not users:
         return None
     models = list(dict.fromkeys(model for each in users.values() for model in each))
@@ -190,7 +182,7 @@ def request_warnings(
     >>> request_warnings({"X-Tenant": "$TENANT_TOKEN"}, "", {"TENANT_TOKEN": "blue"})
     []
     """
-    named = [found.strip("{}") for value in headers.values() for found in _VARIABLE.findall(value)]
+    named = [found.strip("{}") for value in headers.values() for found in HEADER_VARIABLE.findall(value)]
     named += [bearer_env] if bearer_env else []
     needed = [
         name
@@ -200,17 +192,16 @@ def request_warnings(
     return [_warning(name, "requests", environment) for name in needed]
 
 
-def _variables_of(endpoint: Endpoint, environment: Mapping[str, str]) -> Iterator[str]:
+def _variables_of(target: ModelTarget, environment: Mapping[str, str]) -> Iterator[str]:
     """Yields the variables that calls of a model need and probably do not get."""
-    model, api_base, api_key_env, headers = endpoint
-    for value in headers.values():
+    for value in target.headers.values():
         name = value.removeprefix(ENV_PREFIX)
         if value.startswith(ENV_PREFIX) and (unsendable(name, environment) or not environment.get(name)):
             yield name
-    variable = key_variable(model, api_base=api_base, api_key_env=api_key_env)
-    is_needed = bool(api_key_env) or provider_of(model) not in ELSEWHERE
-    has_own = any(name.lower() == _AUTHORIZATION for name in headers)
-    if variable and is_needed and not has_own and not key_in(variable, environment, is_usual=not api_key_env):
+    variable, is_usual = target.key_variable, not target.api_key_env
+    is_needed = not is_usual or provider_of(target.model) not in ELSEWHERE
+    has_own = any(name.lower() == _AUTHORIZATION for name in target.headers)
+    if variable and is_needed and not has_own and not key_in(variable, environment, is_usual=is_usual):
         yield variable
 
 

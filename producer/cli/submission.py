@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from producer import kinds
 from producer.cli.error_exit import SCHEMA_VERSION
-from producer.cli.options.case_options import read_case_choice
-from producer.cli.options.model_options import read_live_run
-from producer.cli.options.query_options import read_query_choice, read_query_run
+from producer.cli.options.choices import read_case_choice, read_live_run, read_query_choice, read_query_run
 from producer.cli.options.shared_options import SubmitChoice
 from producer.cli.preflight import announce
 from producer.cli.session import Session

@@ -16,9 +16,11 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from pydantic import ValidationError
 
-from producer.load.problems import Problems, describe, input_error, shown
+from producer.load.contracts import describe
+from producer.load.problems import Problems, input_error
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
+from producer.text import shown
 from shared.contracts.queries import Baseline
 from shared.contracts.query_vocabulary import CATEGORIES, EXPECTED_QUERIES, id_order
 from shared.errors import InputError

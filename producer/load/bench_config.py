@@ -1,6 +1,8 @@
 """Reads `bench.config.yaml` with all it names: cases, validators, schema; all is checked before it is used.
 
 read, bounded  →  YAML or JSON  →  the contract  →  files it names  →  what only the whole can tell
+
+Longer than 500 lines, because each step needs the places of the one before.
 """
 
 import ast
@@ -8,37 +10,163 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
+from itertools import product
+from math import prod
 from operator import itemgetter
 from pathlib import Path, PurePath
 from typing import Any, Final, TypeVar
 
-from producer.load.bench_cases import BenchCase
+import msgspec
+
 from producer.load.case_checks import CheckModels, CheckReader, models_of
-from producer.load.case_contract import MOST_CASES, broken_members, checked, nearest, refuse_twice
-from producer.load.case_data import read_case_data
-from producer.load.case_expansion import expanded
 from producer.load.case_files import (
     CONFIG_BYTES,
     DATA_BYTES,
     SCHEMA_BYTES,
     VALIDATORS_BYTES,
+    Images,
     TextFile,
     read_beside,
     read_bytes_beside,
+    read_case_data,
     read_source,
 )
-from producer.load.case_preconditions import check_schema, check_validators
 from producer.load.case_prompts import BenchPrompt, read_prompts
-from producer.load.images import Images
-from producer.load.places import Place
-from producer.load.problems import Problems, path_text, shown
+from producer.load.contracts import broken_members, checked
+from producer.load.problems import MOST_CASES, Place, Problems, nearest, path_text, refuse_twice
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
-from producer.load.yaml_events import YamlError, line_of
-from producer.load.yaml_text import parse_yaml
-from shared.contracts.case_config import BenchConfig, CaseEntry
+from producer.load.yaml_text import YamlError, line_of, parse_yaml
+from producer.text import shown
+from shared.contracts.case_config import BenchConfig, CaseEntry, RunSettings
 from shared.contracts.case_run import Validators
-from shared.errors import InputError
+from shared.contracts.cases import MAX_ID_CHARS, can_fail
+from shared.contracts.checks import Check
+from shared.errors import ConfigError, InputError
+
+
+@dataclass(frozen=True, slots=True)
+class BenchCase:
+    """One case."""
+
+    entry: CaseEntry
+    """As it is written."""
+    place: Place
+    """Where."""
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    """Its variables, with those of the bench below them."""
+    checks: tuple[Check, ...] = ()
+    """The bench's default checks and its own, rendered."""
+    paid_checks: str | None = None
+    """Its own word, else the bench's."""
+    images: tuple[str, ...] = ()
+    """The hashes of its images."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What templates are rendered with."""
+        given = {} if self.entry.input is None else {"input": self.entry.input}
+        return {**self.vars, **given}
+
+    @property
+    def criteria(self) -> dict[str, Any]:
+        """What a good answer looks like, as it travels."""
+        written = {name: value for name, value in self.entry.criteria.items() if name != "checks"}
+        if self.checks:
+            written["checks"] = [msgspec.to_builtins(check) for check in self.checks]
+            written |= {"paid_checks": self.paid_checks} if self.paid_checks else {}
+        return written
+
+    @property
+    def is_freeform(self) -> bool:
+        """Whether nothing at all is required of the answer."""
+        return not can_fail(self.criteria) and self.entry.reference is None
+
+
+SHOWN_VALUE_CHARS = 40
+"""Characters of a value in an id."""
+
+
+def expanded(entry: CaseEntry, place: Place, number: int) -> list[CaseEntry]:
+    """Returns the cases that an entry stands for: itself, or its combinations.
+
+    Args:
+        entry: as it is written.
+        place: where.
+        number: its position among the entries, from 1, which names one without an id.
+
+    Raises:
+        InputError: none of its variables is a list, one is empty, or there are too many combinations.
+
+    >>> entry = CaseEntry(id="fr", expand=True, vars={"country": ["France", "Spain"]})
+    >>> [(case.id, case.vars) for case in expanded(entry, Place("bench.yaml"), 1)]
+    [('fr[country=France]', {'country': 'France'}), ('fr[country=Spain]', {'country': 'Spain'})]
+    """
+    if not entry.expand:
+        return [entry]
+    lists = {name: value for name, value in (entry.vars or {}).items() if isinstance(value, list)}
+    if not lists:
+        raise place.at("expand").error("none of the case's vars is a list", "write expand only where one is")
+    empty = next((name for name, values in lists.items() if not values), None)
+    if empty is not None:
+        raise place.at("vars", empty).error("is empty, so that nothing is left of the case", "give it values")
+    count = prod(map(len, lists.values()))
+    if count > MOST_CASES:
+        what = f"{count:,} combinations, at most {MOST_CASES:,} cases are allowed"
+        raise place.at("expand").error(what, "split them into several runs")
+    found = list[CaseEntry]()
+    for values in product(*lists.values()):
+        chosen = dict(zip(lists, values, strict=True))
+        name = f"{entry.id or f'case {number}'}[{_named(chosen)}]"[:MAX_ID_CHARS]
+        found.append(entry.model_copy(update={"id": name, "vars": {**(entry.vars or {}), **chosen}}))
+    return found
+
+
+def _named(chosen: Mapping[str, Any]) -> str:
+    """Writes a combination as a part of an id.
+
+    >>> _named({"country": "France", "n": 2})
+    'country=France,n=2'
+    """
+    return ",".join(
+        f"{name}={' '.join(str(value).split())[:SHOWN_VALUE_CHARS]}" for name, value in chosen.items()
+    )
+
+
+def check_schema(name: str, schema: Any) -> None:
+    """Compiles a schema, as workers will.
+
+    Raises:
+        ConfigError: it is no JSON schema, or names another document.
+    """
+    from worker.validation.schema import SchemaError, SchemaValidator  # noqa: PLC0415 - only for runs with a schema
+
+    try:
+        SchemaValidator(schema)
+    except SchemaError as error:
+        raise ConfigError(f"{name}: {error.message}", hint=error.hint or "correct the schema") from None
+
+
+def check_validators(file: TextFile) -> None:
+    """Proves that a validators file does nothing that validators may not; nothing of it is executed.
+
+    Raises:
+        InputError: it is no Python.
+        ValidatorSecurityError: it does; says what, where and by which rule.
+    """
+    from worker.validation.policy import check_validator_source  # noqa: PLC0415 - only for runs with validators
+
+    try:
+        check_validator_source(file.text, file.name)
+        # Some mistakes, such as a `return` outside of functions, are only found when code is made of it.
+        compile(file.text, file.name, "exec", dont_inherit=True)
+    except (RecursionError, MemoryError):
+        what = f"{file.name}: the code is nested too deeply to be run"
+        raise InputError(what, hint="write it flatter") from None
+    except SyntaxError as error:
+        what = f"{file.name}:{error.lineno or 1}: not valid Python: {error.msg}"
+        raise InputError(what, hint="correct it: python -m py_compile FILE") from None
+
 
 T = TypeVar("T")
 
@@ -60,6 +188,8 @@ class Bench:
 
     config: BenchConfig
     """As it is written."""
+    settings: RunSettings
+    """Settings of the run: those of the command line above the written ones."""
     root: Place
     """Where it is written."""
     cases: Sequence[BenchCase]
@@ -77,14 +207,14 @@ class Bench:
 
 
 def read_bench(
-    source: Source, *, validators_file: str | None = None, judges: Sequence[str] | None = None
+    source: Source, *, validators_file: str | None = None, above: RunSettings | None = None
 ) -> Bench:
     """Reads a configuration.
 
     Args:
         source: its file, or standard input.
         validators_file: another one than the configuration names.
-        judges: others than the configuration names, for checks that name no model.
+        above: settings that go before its own.
 
     Raises:
         InputError: it, or a file that it names, breaks the contract.
@@ -104,7 +234,8 @@ def read_bench(
     problems.attempt(partial(_check_names, entries, validators))
     schema = problems.attempt(partial(_schema_of, config, beside))
     functions = check_functions(validators.source) if validators else None
-    checks = CheckReader(CheckModels.of(config, judges), functions, beside.schema)
+    settings = config.settings if above is None else config.settings.under(above)
+    checks = CheckReader(CheckModels(settings.embedding_model, settings.judges), functions, beside.schema)
     images = Images(beside.binary)
     found = [
         problems.attempt(partial(_resolved, place, entry, config, beside.root, checks, images))
@@ -113,7 +244,7 @@ def read_bench(
     problems.raise_found()
     cases = [case for case in found if case is not None]
     warnings = [*_warnings(file.name, config, cases), *_literal_marks(config, cases, beside.root)]
-    return Bench(config, beside.root, cases, prompts, images.files, schema, validators, warnings)
+    return Bench(config, settings, beside.root, cases, prompts, images.files, schema, validators, warnings)
 
 
 def _config(
@@ -407,10 +538,11 @@ def _warnings(name: str, config: BenchConfig, cases: Sequence[BenchCase]) -> Ite
     """Names what the contract allows but is probably a mistake."""
     for model in dict.fromkeys(model for model in config.models if config.models.count(model) > 1):
         yield f"{name}: models: {shown(model)} stands twice and is asked once"
-    used = {*config.models, *config.judges, *check_models(cases), config.settings.embedding_model}
+    judges = config.settings.judges
+    used = {*config.models, *judges, *check_models(cases), config.settings.embedding_model}
     used |= {config.pairwise.model} if config.pairwise else set()
-    if len(config.judges) % 2 == 0 and config.judges:
-        yield f"{name}: judge_models: {len(config.judges)} judges can be of two minds, and a tie is no PASS"
+    if len(judges) % 2 == 0 and judges:
+        yield f"{name}: judge_models: {len(judges)} judges can be of two minds, and a tie is no PASS"
     for model in config.model_configs:
         if model not in used:
             meant = nearest(model, config.models)

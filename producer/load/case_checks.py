@@ -8,12 +8,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from producer.load.case_contract import nearest
-from producer.load.places import Place
-from producer.load.problems import Problems, shown
+from producer.load.case_prompts import is_template, render
+from producer.load.problems import Place, Problems, nearest
 from producer.load.template_engine import TemplateProblem
-from producer.load.templates import is_template, render
-from shared.contracts.case_config import BenchConfig
+from producer.text import shown
 from shared.contracts.checks import Check
 
 INNER: Final = ("all", "any", "not")
@@ -42,11 +40,6 @@ class CheckModels:
     """Of `similar`."""
     judges: Sequence[str] = ()
     """Of `rubric`."""
-
-    @classmethod
-    def of(cls, config: BenchConfig, judges: Sequence[str] | None = None) -> "CheckModels":
-        """Those of a bench; judges of the command line go before its own."""
-        return cls(config.settings.embedding_model, config.judges if judges is None else judges)
 
 
 class _Written(NamedTuple):

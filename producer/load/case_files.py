@@ -1,13 +1,32 @@
-"""Opens the files that a configuration names: in its own folder, links followed, never more than a bound."""
+"""Opens the files that a configuration names, in its own folder, links followed, never more than a bound.
 
+Among them are files of test cases, CSV with a header or JSON Lines: each row may have every key of a case. In
+CSV an empty cell is no value, and `expected` holds JSON; nothing else is interpreted, formulas included.
+"""
+
+import csv
 import os
 import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Final, NamedTuple
+from functools import partial
+from hashlib import sha256
+from io import StringIO
+from pathlib import Path, PurePath
+from typing import Any, Final, NamedTuple
 
-from producer.load.problems import shown
+import msgspec
+
+from producer.image_types import media_type_of
+from producer.load.contracts import checked
+from producer.load.problems import MOST_CASES, Place, Problems, Row, nearest
 from producer.load.source import Source
+from producer.load.strict_json import parse_json, why_broken
+from producer.text import shown
+from shared.contracts.case_config import CaseEntry
+from shared.contracts.case_run import Image
+from shared.contracts.cases import CRITERIA, WRITTEN_AS_JSON
 from shared.errors import InputError
 
 CONFIG_BYTES: Final = 10 << 20
@@ -141,3 +160,185 @@ def _nearest(path: Path) -> str | None:
     except OSError:
         return None
     return next(iter(get_close_matches(path.name, names, n=1)), None)
+
+
+COLUMNS: Final = ("input", "id", *CRITERIA)
+"""What a CSV file may hold of a case."""
+_JSON_HINT: Final = 'each line is one JSON object, such as {"input": "…"}'
+_VARIABLES_HINT: Final = "variables of prompts are the vars of cases in JSON Lines, .jsonl"
+_CSV_HINT: Final = "quote cells that hold commas, quotes or line ends; a quote inside them is written twice"
+
+
+def read_case_data(file: TextFile, problems: Problems) -> list[tuple[str, CaseEntry]]:
+    """Reads the cases of a file, with the place of each.
+
+    Args:
+        file: its content.
+        problems: what is wrong with single cases is added here.
+
+    Raises:
+        InputError: it is no file of cases.
+    """
+    suffix, before = PurePath(file.name).suffix.lower(), len(problems.found)
+    if suffix == ".csv":
+        rows = csv_rows(file, problems)
+    elif suffix in (".jsonl", ".ndjson"):
+        rows = json_rows(file, problems)
+    else:
+        raise InputError(
+            f"test_cases_file: {file.name} is neither .csv nor .jsonl", hint="save it as one of them"
+        )
+    cases = list[tuple[str, CaseEntry]]()
+    for row in rows:
+        if len(cases) == MOST_CASES:
+            raise InputError(
+                f"{row.where}: more than {MOST_CASES:,} cases", hint="split them into several runs"
+            )
+        case = problems.attempt(partial(_case, row))
+        if case is not None:
+            cases.append((row.where, case))
+    if not cases and len(problems.found) == before:
+        raise InputError(f"{file.name}: no cases in it", hint="leave test_cases_file out")
+    return cases
+
+
+def _case(row: Row) -> CaseEntry:
+    """Checks a row against the contract."""
+    return checked(CaseEntry, row.value, lambda _: row.where)
+
+
+def json_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
+    """Yields the objects of JSON Lines; blank lines are skipped, and lines that hold none are problems."""
+    for number, line in enumerate(file.text.split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{file.name}:{number}"
+        try:
+            value = parse_json(line)
+        except (ValueError, RecursionError) as error:
+            problems.add(InputError(f"{where}: {why_broken(error)}", hint=_JSON_HINT))
+            continue
+        if isinstance(value, dict):
+            yield Row(where, value)
+        else:
+            problems.add(InputError(f"{where}: not an object ({shown(value)})", hint=_JSON_HINT))
+
+
+def csv_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
+    """Yields the rows of a CSV file as cases; broken rows are problems.
+
+    Raises:
+        InputError: the header breaks the contract, or the file is no CSV.
+    """
+    csv.field_size_limit(DATA_BYTES)  # of the whole process, where nothing else reads CSV
+    lines = csv.reader(StringIO(file.text, newline=""), strict=True)
+    header: list[str] | None = None
+    while True:
+        where = f"{file.name}:{lines.line_num + 1}"
+        try:
+            cells = next(lines, None)
+        except csv.Error as error:  # what follows cannot be split into rows
+            problems.add(InputError(f"{where}: not valid CSV: {error}", hint=_CSV_HINT))
+            return
+        if cells is None:
+            break
+        if not any(cell.strip() for cell in cells):
+            continue
+        if header is None:
+            header = _header(where, cells)
+        elif len(cells) != len(header):
+            what = f"{len(cells)} cells, and the header has {len(header)}"
+            problems.add(InputError(f"{where}: {what}", hint=_CSV_HINT))
+        elif (case := problems.attempt(partial(_case_of, where, header, cells))) is not None:
+            yield Row(where, case)
+    if header is None:
+        raise InputError(f"{file.name}: is empty", hint="its first line names the columns: input,expected")
+
+
+def _header(where: str, cells: Sequence[str]) -> list[str]:
+    """Checks the names of the columns."""
+    names = [cell.strip() for cell in cells]
+    for name in names:
+        if name not in COLUMNS:
+            raise InputError(f"{where}: unknown column {shown(name)}", hint=_column_hint(name))
+        if names.count(name) > 1:
+            raise InputError(f"{where}: the column {name} stands twice", hint="keep one of them")
+    if "input" not in names:
+        raise InputError(f"{where}: there is no column input", hint="the first line names the columns")
+    return names
+
+
+def _column_hint(name: str) -> str:
+    """How to mend the name of a column."""
+    if name in CaseEntry.model_fields:
+        return "CSV cannot hold it: write the cases as JSON Lines (.jsonl)"
+    if ";" in name or "\t" in name:
+        return "columns are separated by commas"
+    return f"{nearest(name, list(COLUMNS))} ({_VARIABLES_HINT})"
+
+
+def _case_of(where: str, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
+    """Makes a case of a row."""
+    case: dict[str, Any] = {
+        name: cell for name, cell in zip(header, cells, strict=True) if cell.strip() or name == "input"
+    }
+    for name in WRITTEN_AS_JSON & case.keys():
+        try:
+            case[name] = parse_json(case[name])
+        except (ValueError, RecursionError) as error:
+            hint = 'write it as JSON, quotes doubled: "{""city"": ""Paris""}"'
+            raise InputError(f"{where}: {name}: {why_broken(error)}", hint=hint) from None
+    return case
+
+
+IMAGE_BYTES: Final = 5 << 20
+"""The largest image."""
+IMAGES_BYTES: Final = 256 << 20
+"""All images of a run together: they lie in Redis' memory."""
+
+ReadBytes = Callable[[Place, str, int], bytes]
+"""Reads a file that the bench names at a place, of so many bytes at most."""
+
+
+@dataclass(slots=True)
+class Images:
+    """The images of a run.
+
+    Args:
+        read: reads a file beside the bench.
+    """
+
+    read: ReadBytes
+    files: dict[str, bytes] = field(default_factory=dict)
+    """By hash, as workers read them."""
+    _hashes: dict[str, str] = field(default_factory=dict)
+    _size: int = 0
+
+    def add(self, written: Sequence[str], place: Place) -> tuple[str, ...]:
+        """Reads the images of a case and returns their hashes.
+
+        Args:
+            written: their paths.
+            place: where they stand.
+
+        Raises:
+            InputError: one is no image, is too large, or lies elsewhere.
+        """
+        return tuple(self._add(path, place.at(at)) for at, path in enumerate(written))
+
+    def _add(self, path: str, place: Place) -> str:
+        """Reads one image, the first time it is named."""
+        if path not in self._hashes:
+            data = self.read(place, path, IMAGE_BYTES)
+            media_type = media_type_of(data)
+            if media_type is None:
+                raise place.error(f"{shown(path)} is no image", "PNG, JPEG, GIF and WebP are sent")
+            name = sha256(data).hexdigest()
+            if name not in self.files:
+                self._size += len(data)
+                self.files[name] = msgspec.msgpack.encode(Image(media_type, data, PurePath(path).name))
+            if self._size > IMAGES_BYTES:
+                what = f"the images of the run have more than {IMAGES_BYTES >> 20} MiB together"
+                raise place.error(what, "split the cases into several runs, or make images smaller")
+            self._hashes[path] = name
+        return self._hashes[path]

@@ -1,23 +1,37 @@
-"""Reads the prompts of a bench: those written in it, and those in files of their own."""
+"""Reads the prompts of a bench, renders templates, and makes what a model is sent for a case by a prompt."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import PurePath
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from producer.load.case_contract import checked, refuse_twice
 from producer.load.case_files import TextFile
-from producer.load.places import Path, Place
-from producer.load.problems import Problems, shown
-from producer.load.template_engine import TemplateProblem
-from producer.load.templates import check
-from producer.load.yaml_events import YamlError, line_of
-from producer.load.yaml_text import parse_yaml
-from shared.contracts.call_options import merge_headers
+from producer.load.contracts import checked
+from producer.load.problems import Path, Place, Problems, nearest, refuse_twice
+from producer.load.template_engine import (
+    MissingValue,
+    TemplateProblem,
+    compiled,
+    has_loop,
+    is_harmless,
+    is_small,
+    names_in,
+    one_line,
+    parsed,
+    rendered,
+)
+from producer.load.yaml_text import YamlError, line_of, parse_yaml
+from producer.text import shown
+from shared.contracts.call_options import TEMPERATURE, Headers, Params, merge, merge_headers, sent
+from shared.contracts.case_config import BenchConfig, CaseEntry, ModelConfig
 from shared.contracts.prompts import SYSTEM_ROLES, Conversation, Prompt
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 PROMPT_BYTES: Final = 1 << 20
 """The largest file of a prompt."""
@@ -147,3 +161,217 @@ def texts_in(content: Any) -> list[str]:
         return [content]
     parts = content if isinstance(content, list) else []
     return [part["text"] for part in parts if isinstance(part.get("text"), str)]
+
+
+class SentMessages(NamedTuple):
+    """What is sent."""
+
+    input: str
+    """The text of the last message."""
+    system: str
+    """The system message; empty: none, or it is among the messages."""
+    messages: Sequence[Mapping[str, Any]] | None = None
+    """All but the system message; None: only `input`, as the user's message."""
+
+
+def conversation(
+    entry: CaseEntry, values: Mapping[str, Any], place: Place, prompt: BenchPrompt | None, system_prompt: str
+) -> SentMessages:
+    """Renders what is sent.
+
+    Args:
+        entry: the case.
+        values: its variables.
+        place: where it is written.
+        prompt: the templates; None: the case's input as it is.
+        system_prompt: the bench's.
+
+    Raises:
+        InputError: a template cannot be rendered with the case's variables, or the case has no input.
+    """
+    try:
+        return _conversation(entry, values, place, prompt, system_prompt)
+    except TemplateProblem as problem:
+        by = f"prompt {prompt.id!r}: " if prompt else ""
+        raise place.error(f"{by}{problem.what}", problem.hint) from None
+
+
+def _conversation(
+    entry: CaseEntry, values: Mapping[str, Any], place: Place, prompt: BenchPrompt | None, system_prompt: str
+) -> SentMessages:
+    if entry.messages is not None:
+        turns = [message.as_sent for message in entry.messages]
+    elif prompt is not None and prompt.turns is not None:
+        turns = [{**turn, "content": _rendered(turn["content"], values)} for turn in prompt.turns]
+    elif entry.input is not None:
+        return SentMessages(entry.input, _system(entry, values, prompt, system_prompt))
+    else:
+        why = f"prompt {prompt.id!r} has no user message of its own" if prompt else "this key is required"
+        raise place.at("input").error("is missing", why)
+    has_own = entry.messages is not None and any(turn["role"] in SYSTEM_ROLES for turn in turns)
+    system = "" if has_own else _system(entry, values, prompt, system_prompt)
+    text = "\n".join(texts_in(turns[-1]["content"]))
+    is_plain = len(turns) == 1 and turns[0].keys() == {"role", "content"} and turns[0]["content"] == text
+    return SentMessages(text, system, None if is_plain and turns[0]["role"] == "user" else turns)
+
+
+def _system(
+    entry: CaseEntry, values: Mapping[str, Any], prompt: BenchPrompt | None, system_prompt: str
+) -> str:
+    """Returns the system message: the case's, else the prompt's, else the bench's."""
+    if entry.system_prompt is not None:
+        return entry.system_prompt
+    if prompt is not None and prompt.system is not None:
+        return render(prompt.system, values)
+    return system_prompt
+
+
+def _rendered(content: Any, values: Mapping[str, Any]) -> Any:
+    """Renders a text, or the texts among the parts of a message."""
+    if isinstance(content, list):
+        return [
+            {**part, "text": render(part["text"], values)} if isinstance(part.get("text"), str) else part
+            for part in content
+        ]
+    return render(content, values) if isinstance(content, str) else content
+
+
+_NOTHING: Final = ModelConfig()
+
+
+def merged_calls(
+    config: BenchConfig,
+    models: Sequence[str],
+    prompts: Sequence[BenchPrompt],
+    *,
+    fixed_temperature: bool,
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Merges `params` and `headers`: the bench's, above them the model's, above them the prompt's.
+
+    Args:
+        config: the bench.
+        models: the models under test.
+        prompts: its prompts; none: cases are sent as they are.
+        fixed_temperature: whether the command line says the temperature, which goes before all others.
+
+    Returns:
+        By model and prompt id (`""` without prompts); what has no options is left out.
+    """
+    above = {prompt.id: [(prompt.params, prompt.headers)] for prompt in prompts} or {"": []}
+    found = dict[str, dict[str, dict[str, Any]]]()
+    for model in models:
+        own = config.model_configs.get(model, _NOTHING)
+        levels = [(each.params.given, headers_of(each.params, each.headers)) for each in (config, own)]
+        for name, of_prompt in above.items():
+            call = _call([*levels, *of_prompt])
+            if fixed_temperature:
+                call["params"].pop(TEMPERATURE, None)
+            if any(call.values()):
+                found.setdefault(model, {})[name] = {key: value for key, value in call.items() if value}
+    return found
+
+
+def _call(levels: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]) -> dict[str, dict[str, Any]]:
+    """Merges all levels."""
+    params = sent(merge(*(params for params, _ in levels)))
+    return {"params": params, "headers": merge_headers(*(headers for _, headers in levels))}
+
+
+def headers_of(params: Params, headers: Headers) -> dict[str, str]:
+    """The headers that are written inside of `params`, or beside them."""
+    return merge_headers(params.headers or {}, headers)
+
+
+MARKS: Final = ("{{", "{%", "{#")
+"""A text without any of these is no template."""
+TEMPLATES: Final = 1_024
+"""Compiled templates that are kept."""
+_MISSING: Final = re.compile(r"'(?P<name>[^']*)' is undefined")
+_NO_KEY: Final = re.compile(r"has no (?:attribute|element) '?(?P<name>[^']*)'?")
+_VARIABLES: Final = "add it to vars of the case, or of the bench"
+
+
+def is_template(text: str) -> bool:
+    """Whether anything in a text would be rendered.
+
+    >>> is_template("{{ country }}"), is_template("{country}")
+    (True, False)
+    """
+    return any(mark in text for mark in MARKS)
+
+
+class _Prepared(NamedTuple):
+    """A template that was parsed."""
+
+    template: "Template | None"
+    """Compiled; None if it is always rendered in a process of its own."""
+    has_loop: bool
+    """Whether the process is needed where variables are not small."""
+    names: frozenset[str]
+    """Names in it: the process is sent no other variables."""
+
+
+def render(text: str, values: Mapping[str, Any]) -> str:
+    """Renders a text.
+
+    Args:
+        text: a template; one without any mark is returned as it is.
+        values: the variables.
+
+    Raises:
+        TemplateProblem: it is no template, names a variable that is not there, or cannot be rendered.
+
+    >>> render("Capital of {{ country }}?", {"country": "France"})
+    'Capital of France?'
+    """
+    if not is_template(text):
+        return text
+    found = _prepared(text)
+    try:
+        used = {name: values[name] for name in found.names & values.keys()}
+        if found.template is not None and (not found.has_loop or is_small(used.values())):
+            return rendered(found.template, values)
+        return _elsewhere(text, used)
+    except MissingValue as error:
+        raise _missing(str(error), values) from None
+
+
+def check(text: str) -> None:
+    """Checks a template without rendering it.
+
+    Raises:
+        TemplateProblem: it is none.
+    """
+    if is_template(text) and _prepared(text).template is None:
+        _elsewhere(text, None)
+
+
+@lru_cache(TEMPLATES)
+def _prepared(text: str) -> _Prepared:
+    """Parses a template, and compiles it if that cannot take long; the same one only once.
+
+    Raises:
+        TemplateProblem: it is none.
+    """
+    tree = parsed(text)
+    names, loops = frozenset(names_in(tree)), has_loop(tree)
+    return _Prepared(compiled(tree) if is_harmless(tree) else None, loops, names)
+
+
+def _elsewhere(text: str, values: Mapping[str, Any] | None) -> str:
+    """Renders a template in a process of its own."""
+    from producer.load.template_process import PROCESS  # noqa: PLC0415 - start-up: few templates need it
+
+    return PROCESS.render(text, values)
+
+
+def _missing(text: str, values: Mapping[str, Any]) -> TemplateProblem:
+    """Words for a variable, or a key of one, that is not there."""
+    if found := _MISSING.search(text):
+        name, known = found["name"], [str(each) for each in values]
+        close = nearest(name, known) if known else ""
+        hint = f"{close} Otherwise {_VARIABLES}" if close.startswith("did you mean") else _VARIABLES
+        return TemplateProblem(f"the variable {shown(name)} is missing", hint)
+    found = _NO_KEY.search(text)
+    what = f"{shown(found['name'])} is missing: {one_line(text)}" if found else one_line(text)
+    return TemplateProblem(what, _VARIABLES)

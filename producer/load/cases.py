@@ -1,76 +1,60 @@
 """Makes a run of a configuration: what the command line changes, its items in order, and how they are cut."""
 
-import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from producer.load.bench_cases import CHECKS_LAYOUT, SHARED_VARS_LAYOUT, BenchCase, layout_of
-from producer.load.bench_config import Bench, check_models, outputs_of, read_bench
-from producer.load.call_params import headers_of, merged_calls
-from producer.load.case_contract import nearest
+from producer.git_state import git_info
+from producer.load.bench_config import Bench, BenchCase, check_models, outputs_of, read_bench
 from producer.load.case_files import DATA_BYTES, read_source
-from producer.load.case_messages import Conversation, conversation
-from producer.load.case_places import PLACES_FILE, stored_places
-from producer.load.case_preconditions import check_prices
-from producer.load.case_prompts import BenchPrompt
-from producer.load.chunks import Chunk, RunInput, chunk_size, name_of, shape_of
-from producer.load.dictionaries import TYPICAL_CASE, dictionary_of
-from producer.load.picking import pick_items
-from producer.load.problems import Problems, shown
+from producer.load.case_prompts import BenchPrompt, SentMessages, conversation, merged_calls
+from producer.load.chunks import TYPICAL_CASE, Chunk, RunInput, chunk_size, dictionary_of, name_of, shape_of
+from producer.load.problems import Place, Problems, nearest
 from producer.load.recorded import Key, read_recorded, readable, recorded_for
 from producer.load.source import Source
-from producer.options import CaseChoice, CaseItem, SubmitOptions, case_key
-from producer.text import count
-from shared.contracts.call_options import merge_headers, sent
-from shared.contracts.case_config import BenchConfig
+from producer.load.yaml_text import lines_below
+from producer.options import CaseChoice, CaseItem, SubmitOptions, case_key, pick_items
+from producer.text import count, shown
+from shared.contracts.call_options import sent
+from shared.contracts.case_config import BenchConfig, RunSettings
 from shared.contracts.case_run import (
     DEFAULT_TEMPERATURE,
     FREEFORM,
     GIT_KEY,
+    PLACES_FILE,
     SNAPSHOT_KEY,
     STANDARD,
-    WRITTEN_IF_USED,
     CasePayload,
     CaseRun,
-    Endpoint,
     Recorded,
     Template,
     encode_case,
 )
-from shared.errors import InputError, UsageError
+from shared.errors import ConfigError, InputError, UsageError
 from shared.ledger import ChunkPlan
-from shared.ledger.bounds import FIRST_LAYOUT, PACKED_LAYOUT
+from shared.ledger.bounds import TARGETS_LAYOUT
+from shared.upstream.model_target import ModelTarget
 
+_CASES: Final = "test_cases"
 CHUNK_BYTES_MOST: Final = 2 << 20
 """A chunk closes here whatever it holds, unless one item alone is larger."""
 OPTIONS_OF_RUN: Final = ("concurrency", "together", "timeout_s", "stream", "cache", "written_at")
 """Settings that change how a run is worked on, and not what comes out."""
-NEW_SETTINGS: Final = frozenset(WRITTEN_IF_USED) - {"pairwise", "check_models", "templates", "written_at"}
-"""Settings that the first workers ignore and that change results; models of checks come with checks."""
+STORED_SETTINGS: Final = RunSettings.model_fields.keys() & set(CaseRun.__struct_fields__) - {"temperature"}
+"""Settings of a file that a run stores under their own names."""
+TARGETS: Final = ("models", "judges", "check_models")
+"""Settings whose values are targets by model."""
 COPIED_VARS_BYTES: Final = 1_000
 """Variables of a bench up to this size are copied into each item and row; larger ones are stored once."""
 RENDERED_CHARS_MOST: Final = 16 << 20
 """Characters of rendered prompts that are kept for the second and further models."""
-GIT_PATIENCE_S: Final = 2.0
-"""How long git is waited for; a report can do without it."""
-_GIT: Final = (
-    "git",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.checkStat=minimal",
-    "-c",
-    "core.trustctime=false",
-)
-"""Runs nothing that the configuration of a repository names, and compares files by size and whole seconds."""
-SHORT_COMMIT_CHARS: Final = 7
-_DETACHED: Final = "HEAD"
 
 
 def load_cases(source: Source, options: SubmitOptions) -> RunInput:
@@ -88,23 +72,23 @@ def load_cases(source: Source, options: SubmitOptions) -> RunInput:
     else:
         size, open_chunks = shape_of(plan.total, plan.run.concurrency)
     together = size if plan.run.recorded else min(plan.run.concurrency, size)
-    run = replace(plan.run, together=together)
+    run = msgspec.structs.replace(plan.run, together=together)
     dictionary = dictionary_of(map(encode_case, plan.items()), plan.total, TYPICAL_CASE)
     return RunInput(
         case_chunks(plan.items(), size),
         {
-            SNAPSHOT_KEY: run.as_snapshot(),
+            SNAPSHOT_KEY: msgspec.to_builtins(run),
             GIT_KEY: git_info(source.path.parent if source.path else Path()),
             **({"description": described} if (described := plan.bench.config.description) else {}),
         },
         [f"cases={settings_digest(run)}"],
         max_open_chunks=open_chunks,
         files={**plan.files, **dictionary, PLACES_FILE: stored_places(plan.bench.root, plan.cases)},
-        layout=PACKED_LAYOUT if dictionary else plan.layout,
+        layout=TARGETS_LAYOUT,
     )
 
 
-Rendered: TypeAlias = tuple[BenchPrompt | None, int, BenchCase, Conversation]
+Rendered: TypeAlias = tuple[BenchPrompt | None, int, BenchCase, SentMessages]
 """A prompt, the position of a case, the case, and what a model is sent."""
 
 
@@ -156,16 +140,6 @@ class PlannedRun:
             "tag": list(dict.fromkeys(tag for case in cases for tag in case.entry.tags)),
         }
 
-    @property
-    def layout(self) -> int:
-        """The layout that workers have to know: the first ones would ignore checks, prompts and options."""
-        has_new_settings = bool(self.run.as_snapshot().keys() & NEW_SETTINGS)
-        has_new_outputs = any(output.tool_calls or output.refusal for output in self.outputs.values())
-        of_run = CHECKS_LAYOUT if has_new_settings or has_new_outputs else FIRST_LAYOUT
-        if self.run.shared_vars:
-            return SHARED_VARS_LAYOUT
-        return max([of_run, *(layout_of(case) for _, case in self.cases)])
-
     def items(self) -> Iterator[CasePayload]:
         """Yields the items in the order of results: by model, by prompt, by case, by repetition."""
         for model in self.run.models:
@@ -188,7 +162,7 @@ class PlannedRun:
             return
         for prompt in self.prompts or (None,):
             for at, case in self.cases:
-                yield prompt, at, case, conversation(case, prompt, self.run.system_prompt)
+                yield prompt, at, case, _sent(case, prompt, self.run.system_prompt)
 
 
 def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
@@ -199,34 +173,33 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         ConfigError: as `read_bench`, or a cost cap cannot be kept.
         UsageError: an option does not fit.
     """
-    bench = read_bench(source, validators_file=choice.validators_file, judges=choice.judges)
+    bench = read_bench(source, validators_file=choice.validators_file, above=choice.settings)
     outputs = _outputs(bench, choice)
     models = _models(bench.config, choice, outputs)
     cases = _chosen(bench.cases, choice)
     if choice.only is not None:
         models = [model for model in models if any(item.model == model for item in choice.only)]
-    settings = _settings(bench, choice)
+    settings = _settings(bench)
     asked_by_checks = check_models([case for _, case in cases])
     if bench.config.pairwise is not None:
         asked_by_checks = [*asked_by_checks, bench.config.pairwise.model]
-    fixed = choice.temperature is not None
+    fixed = choice.settings is not None and choice.settings.temperature is not None
     shared_vars = _shared_vars(bench.config.vars)
-    run = replace(
+    run = msgspec.structs.replace(
         settings,
         shared_vars=next(iter(shared_vars), ""),
-        models={model: _endpoint(bench.config, model, choice) for model in models},
+        models={model: _tested(bench.config, model, choice) for model in models},
         written_at=_written_at(bench, models, choice),
         prompts=[prompt.id for prompt in bench.prompts],
         templates={prompt.id: Template(prompt.system, prompt.turns) for prompt in bench.prompts},
         calls=merged_calls(bench.config, models, bench.prompts, fixed_temperature=fixed),
-        model_headers=_judge_headers(bench.config, [*settings.judges, *asked_by_checks]),
-        check_models={model: _endpoint(bench.config, model, CaseChoice()) for model in asked_by_checks},
+        check_models={model: bench.config.judge(model) for model in asked_by_checks},
         mode=FREEFORM if settings.schema is None and all(c.is_freeform for _, c in cases) else STANDARD,
         recorded=outputs is not None,
         cases=len(cases),
         prices=_prices(bench.config, models, choice),
     )
-    check_prices(run, has_expected=any(case.entry.expected is not None for _, case in cases))
+    _check_prices(run, has_expected=any(case.entry.expected is not None for _, case in cases))
     warnings = list(bench.warnings)
     if any(case.entry.label for _, case in cases) and (outputs is None or len(models) > 1):
         warnings.append(
@@ -239,6 +212,26 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     if not plan.total:
         raise InputError("nothing is left to run", hint="what failed before is not in the file any more")
     return replace(plan, rendered=rendered)
+
+
+def _check_prices(run: CaseRun, *, has_expected: bool) -> None:
+    """Proves that a run with a cost cap can be held to it: every price is known.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    from shared.upstream.prices import cost_of  # noqa: PLC0415 - only for runs with a cap
+
+    if run.max_cost is None:
+        return
+    judges = run.judges if has_expected else ()
+    called = [*(() if run.recorded else run.models), *judges, *run.check_models]
+    for model in dict.fromkeys(called):
+        if cost_of(model, 0, 0, run.prices) is None:
+            what = f"max_cost: the price of {shown(model)} is not known, so that no cap can be kept"
+            given = "prices: {prompt_per_million: …, completion_per_million: …}"
+            option = "give --price IN/OUT, or " if model in run.models and not run.recorded else ""
+            raise ConfigError(what, hint=f"{option}write model_configs: {{{json.dumps(model)}: {{{given}}}}}")
 
 
 def _shared_vars(written: Mapping[str, Any]) -> dict[str, bytes]:
@@ -256,7 +249,7 @@ def _rendered(plan: PlannedRun) -> Sequence[Rendered] | None:
     problems, kept, size = Problems(), list[Rendered](), 0
     for prompt in plan.prompts or (None,):
         for at, case in plan.cases:
-            filled = problems.attempt(partial(conversation, case, prompt, plan.run.system_prompt))
+            filled = problems.attempt(partial(_sent, case, prompt, plan.run.system_prompt))
             if filled is not None and size <= RENDERED_CHARS_MOST:
                 size += len(filled.input) + sum(len(str(turn)) for turn in filled.messages or ())
                 kept.append((prompt, at, case, filled))
@@ -264,8 +257,12 @@ def _rendered(plan: PlannedRun) -> Sequence[Rendered] | None:
     return kept if size <= RENDERED_CHARS_MOST else None
 
 
+def _sent(case: BenchCase, prompt: BenchPrompt | None, system_prompt: str) -> SentMessages:
+    return conversation(case.entry, case.values, case.place, prompt, system_prompt)
+
+
 def _payload(  # noqa: PLR0917 - one call, above
-    at: int, model: str, case: BenchCase, prompt: BenchPrompt | None, filled: Conversation, run: CaseRun
+    at: int, model: str, case: BenchCase, prompt: BenchPrompt | None, filled: SentMessages, run: CaseRun
 ) -> CasePayload:
     """Makes the item of a case, without repetition and recorded output."""
     entry = case.entry
@@ -288,7 +285,9 @@ def _payload(  # noqa: PLR0917 - one call, above
 
 def settings_digest(run: CaseRun) -> str:
     """What decides about a run's results, for its idempotency key."""
-    settings = {key: value for key, value in run.as_snapshot().items() if key not in OPTIONS_OF_RUN}
+    settings = {key: value for key, value in msgspec.to_builtins(run).items() if key not in OPTIONS_OF_RUN}
+    for target in chain.from_iterable(settings[asked].values() for asked in TARGETS):
+        del target["timeout_s"]
     return sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest()
 
 
@@ -320,45 +319,34 @@ def _chunk(number: int, first: str, held: dict[str, bytes]) -> Chunk:
     return Chunk(str(number), plan, held, b"\n".join(held.values()), len(held))
 
 
-def _settings(bench: Bench, choice: CaseChoice) -> CaseRun:
-    """The configuration's settings; what the command line says goes before them."""
-    config, written = bench.config, bench.config.settings
-    temperature = written.temperature if choice.temperature is None else choice.temperature
-    judges = config.judges if choice.judges is None else choice.judges
-    panel = {judge: _endpoint(config, judge, CaseChoice()) for judge in judges}
-    alone = next(iter(panel)) if len(panel) == 1 else None
+def _settings(bench: Bench) -> CaseRun:
+    """The settings that need no case."""
+    config, settings = bench.config, bench.settings
     return CaseRun(
         name=config.name,
         system_prompt=config.system_prompt or "",
-        judge=panel.pop(alone) if alone is not None else Endpoint(),
         schema=bench.schema,
         validators=bench.validators,
-        judge_model=alone,
-        panel=panel,
+        judges={judge: config.judge(judge) for judge in settings.judges},
         judge_params=sent(config.judge_params.given),
         pairwise={} if config.pairwise is None else config.pairwise.model_dump(),
-        temperature=DEFAULT_TEMPERATURE if temperature is None else temperature,
-        concurrency=choice.concurrency or written.concurrency,
-        max_cost=written.max_cost if choice.max_cost is None else choice.max_cost,
-        timeout_s=written.timeout_s,
-        stream=written.stream or choice.stream,
-        cache=written.cache and choice.cache,
-        repeat=choice.repeat or written.repeat,
-        json_extraction=written.json_extraction,
-        fail_fast=written.fail_fast or choice.fail_fast,
+        temperature=DEFAULT_TEMPERATURE if settings.temperature is None else settings.temperature,
+        **settings.model_dump(include=STORED_SETTINGS),
     )
 
 
-def _endpoint(config: BenchConfig, model: str, choice: CaseChoice) -> Endpoint:
-    """Where a model is asked; an `--api-base` goes for all models under test."""
-    own = config.model_configs.get(model)
-    api_base = choice.api_base or (own.api_base if own else "") or ""
-    return Endpoint(api_base, choice.api_key_env or (own.api_key_env if own else "") or "")
+def _tested(config: BenchConfig, model: str, choice: CaseChoice) -> ModelTarget:
+    """Where a model under test is called; an `--api-base` goes for all of them."""
+    own, above = config.target(model), choice.model_config
+    if above is None:
+        return own
+    base, variable = above.api_base or own.api_base, above.api_key_env or own.api_key_env
+    return ModelTarget(model, base, variable, timeout_s=own.timeout_s)
 
 
 def _written_at(bench: Bench, models: Sequence[str], choice: CaseChoice) -> dict[str, str]:
     """Names the option or the line that gives the `api_base` of each model that has one."""
-    if choice.api_base:
+    if choice.model_config is not None and choice.model_config.api_base:
         return dict.fromkeys(models, "--api-base")
     return {
         model: str(bench.root.at("model_configs", model, "api_base"))
@@ -367,25 +355,12 @@ def _written_at(bench: Bench, models: Sequence[str], choice: CaseChoice) -> dict
     }
 
 
-def _judge_headers(config: BenchConfig, models: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Headers of those who judge: of `judge_params`, above them those of the model."""
-    of_judges = config.judge_params.headers or {}
-    own = {model: config.model_configs.get(model) for model in models}
-    found = {
-        model: merge_headers(of_judges, headers_of(each.params, each.headers) if each else {})
-        for model, each in own.items()
-    }
-    return {model: headers for model, headers in found.items() if headers}
-
-
 def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> dict[str, dict[str, float]]:
     """The prices that were given; the one of the command line is that of all models under test."""
-    given = {
-        model: own.prices.model_dump()
-        for model, own in config.model_configs.items()
-        if own.prices is not None
-    }
-    return given | ({model: dict(choice.price) for model in models} if choice.price else {})
+    given = {model: own.prices for model, own in config.model_configs.items()}
+    if choice.model_config is not None and choice.model_config.prices:
+        given |= dict.fromkeys(models, choice.model_config.prices)
+    return {model: prices.model_dump() for model, prices in given.items() if prices is not None}
 
 
 def _outputs(bench: Bench, choice: CaseChoice) -> dict[Key, Recorded] | None:
@@ -393,8 +368,7 @@ def _outputs(bench: Bench, choice: CaseChoice) -> dict[Key, Recorded] | None:
     if choice.outputs is not None:
         file = read_source(Source(choice.outputs), DATA_BYTES)
         ids, prompts = [case.entry.id for case in bench.cases], [prompt.id for prompt in bench.prompts]
-        repeats = choice.repeat or bench.config.settings.repeat
-        return read_recorded(file, ids, prompts, repeats=repeats)
+        return read_recorded(file, ids, prompts, repeats=bench.settings.repeat)
     written = outputs_of(bench.cases)
     if not written:
         return None
@@ -464,35 +438,23 @@ def _position(name: str, cases: Sequence[BenchCase]) -> int:
     raise UsageError(f"--case: no case is called {shown(name)}", hint="; ".join(hints))
 
 
-def git_info(folder: Path) -> dict[str, str | bool | None] | None:
-    """Describes the state of the repository that a folder is in.
+def stored_places(root: Place, cases: Iterable[tuple[int, BenchCase]]) -> bytes:
+    """Packs the places of cases by their positions; paths are absolute.
 
     Args:
-        folder: of the configuration.
-
-    Returns:
-        `commit_hash`, `commit_short`, `branch` (None where no branch is checked out), `tag` (the last one,
-        None without one) and `is_dirty`, whether tracked files differ from the commit; None where there is
-        no repository, no commit or no git.
+        root: the configuration.
+        cases: with their positions.
     """
-    try:
-        commit, branch = _git(folder, "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
-        tags = _git(folder, "tag", "--points-at", "HEAD")
-        # Raw, because comparing contents may run filters that the repository configures.
-        changes = _git(folder, "diff-index", "--raw", "HEAD", "--")
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
-    return {
-        "commit_hash": commit,
-        "commit_short": commit[:SHORT_COMMIT_CHARS],
-        "branch": None if branch == _DETACHED else branch,
-        "is_dirty": bool(changes),
-        "tag": tags[-1] if tags else None,
-    }
-
-
-def _git(folder: Path, *arguments: str) -> list[str]:
-    done = subprocess.run(
-        [*_GIT, *arguments], cwd=folder, capture_output=True, text=True, timeout=GIT_PATIENCE_S, check=True
-    )
-    return done.stdout.splitlines()
+    lines, found = lines_below(root.text, (_CASES,)), dict[int, tuple[str, int]]()
+    for at, case in cases:
+        file, line = case.place.where, 0
+        if case.place.text:
+            line = next((lines[at] for at in case.place.path[1:2] if isinstance(at, int) and at in lines), 0)
+        else:  # of a data file, whose lines are known when it is read
+            file, _, number = file.rpartition(":")
+            line = int(number)
+        if line:
+            found[at] = (file, line)
+    names = list(dict.fromkeys(file for file, _ in found.values()))
+    rows = {at: (names.index(file), line) for at, (file, line) in found.items()}
+    return msgspec.msgpack.encode(([str(Path(name).absolute()) for name in names], rows))

@@ -1,44 +1,17 @@
-"""Collects the problems of an input, and translates pydantic errors into a one-line message and a hint.
+"""What is wrong with an input: its place, the words, and how to mend it; the collector of all problems."""
 
-Separate from reading: it runs for invalid lines only, so speed does not matter.
-"""
-
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, get_args
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from producer.load.yaml_text import line_of
+from producer.text import SHOWN_CHARS, shown
 from shared.errors import InputError, UsageError
-from shared.scrubbing import without_lookalikes
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
-    from pydantic.fields import FieldInfo
-    from pydantic_core import ErrorDetails
 
 T = TypeVar("T")
-SHOWN_CHARS: Final = 60
-"""Longest value quoted in an error; the rest is cut, since the message must stay one line."""
 MOST_PROBLEMS: Final = 1_000
 """Problems after which an input is not read on."""
-
-_WRONG_TYPES: Final[Mapping[str, tuple[str, str]]] = {
-    "string_type": ("not a text", "write it in quotes"),
-    "bool_type": ("not a truth value", "write true or false, without quotes"),
-    "float_type": ("not a number", "write a number without quotes"),
-    "int_type": ("not a whole number", "write a whole number without quotes"),
-    "list_type": ("not a list", "write it as […]"),
-    "tuple_type": ("not a list", "write it as […]"),
-    "dict_type": ("not an object", "write it as {…}"),
-    "model_type": ("not an object", "write it as {…}"),
-}
-"""What a value of the wrong type is not, and how to write it."""
-
-_NOT_SHOWN: Final = frozenset({"url_secret", "variable"})
-"""Errors about values that are secrets, or a secret in a wrong place."""
-_BRANCH = re.compile(r"^(str-enum|constrained-|literal|function-|union|memento-v)|\[")
-_POSITION = re.compile(r"^(?P<what>.*) at line \d+ column (?P<column>\d+)$", re.DOTALL)
 
 
 class Problem(NamedTuple):
@@ -50,25 +23,6 @@ class Problem(NamedTuple):
     """What is wrong, with the value."""
     hint: str
     """How to fix it."""
-
-
-def shown(value: object) -> str:
-    r"""Quotes a hostile value on one line: escaped, cut, and harmless to a terminal.
-
-    >>> shown("a\x1b[31m")
-    "'a\\x1b[31m'"
-    >>> shown("x" * 100)
-    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'"
-    """
-    if isinstance(value, str):
-        return repr(value) if len(value) <= SHOWN_CHARS else repr(value[:SHOWN_CHARS] + "…")
-    text = repr(value)
-    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
-
-
-def _shown_value(value: object) -> str:
-    """Quotes a value of an input, without what looks like a secret: logs of builds keep messages."""
-    return shown(without_lookalikes(value)) if isinstance(value, str) else without_lookalikes(shown(value))
 
 
 def path_text(location: Iterable[str | int]) -> str:
@@ -124,24 +78,9 @@ class Problems:
             raise self._first
 
 
-def describe(error: "ValidationError", model: "type[BaseModel]", raw: bytes) -> list[Problem]:
-    """Describes what is wrong with a line, one problem for each place: an unknown key first, often the cause.
-
-    Args:
-        error: what validating the line raised.
-        model: the model it was validated with.
-        raw: the line.
-    """
-    return [translated(detail, model, raw) for detail in details_by_place(error)]
-
-
-def details_by_place(error: "ValidationError") -> "list[ErrorDetails]":
-    """Returns the first of pydantic's errors for each place; unknown keys come first."""
-    details = error.errors(include_url=False)
-    found: dict[str, ErrorDetails] = {}
-    for detail in sorted(details, key=lambda each: each["type"] != "extra_forbidden"):
-        found.setdefault(path_text(_location(detail)), detail)
-    return list(found.values())
+def _plain(part: str) -> str:
+    """A key as it stands; a strange one quoted, so that it cannot break the line."""
+    return part if part and part.isprintable() and len(part) <= SHOWN_CHARS else shown(part)
 
 
 def input_error(where: str, problems: Sequence[Problem], *, among: str = "") -> InputError:
@@ -170,179 +109,87 @@ def one_of(errors: Sequence[InputError], *, among: str = "") -> InputError:
     return error
 
 
-def broken_json(what: str, raw: bytes) -> Problem:
-    """Returns why a line is not JSON: another encoding, a value JSON does not have, or bad syntax."""
-    try:
-        raw.decode()
-    except UnicodeDecodeError as error:
-        byte = f"byte {error.start + 1} of the line is 0x{raw[error.start]:02x}"
-        return Problem("", f"not UTF-8 text ({byte})", "save the file as UTF-8: iconv -f FROM -t UTF-8 FILE")
-    if not raw.startswith(b"{"):
-        start = raw[:SHOWN_CHARS].decode(errors="replace")
-        return Problem("", f"not a JSON object ({shown(start)})", "each line is one JSON object, {…}")
-    match = _POSITION.match(what.removeprefix("Invalid JSON: "))
-    if match:
-        what = f"{match['what']} at column {match['column']}"
-    return Problem("", f"not valid JSON: {what}", "each line is one JSON object on its own")
+MOST_CASES: Final = 10_000
+"""Cases of a run."""
+SHOWN_NAMES: Final = 8
+"""Names in a hint."""
 
 
-def translated(detail: "ErrorDetails", model: "type[BaseModel]", raw: bytes) -> Problem:
-    """Translates one of pydantic's error types."""
-    if detail["type"] == "json_invalid":
-        return broken_json(detail["msg"], raw)
-    location = _location(detail)
-    path = path_text(location)
-    if detail["type"] == "extra_forbidden":
-        known = sorted(_keys_at(model, location[:-1]) - {str(location[-1])})
-        return Problem(path, "unknown key", _nearest(str(location[-1]), known, "known keys"))
-    if detail["input"] is None and detail["type"] != "missing":
-        return Problem(path, "null is not a value here", _instead_of_null(model, location))
-    return _wrong(detail, path) or _measured(detail, path) or _contract_problem(detail, path)
+Path: TypeAlias = tuple[str | int, ...]
+"""Keys and positions inside a document."""
 
 
-def _instead_of_null(model: "type[BaseModel]", location: tuple[str | int, ...]) -> str:
-    """Returns a hint for a null: only optional keys can be left out."""
-    if location and isinstance(location[-1], int):
-        return "take it out of the list"
-    fields = [field for field in _fields_at(model, location[:-1]) if location[-1:] == (field[0],)]
-    is_required = any(field.is_required() for _, field in fields)
-    return "this key is required: give it a value" if is_required else "leave the key out instead"
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a file. The line in a configuration is looked up only for an error."""
+
+    where: str
+    """The file; of a line of a data file, with the line: `cases.jsonl:3`."""
+    text: str = ""
+    """Content of the configuration; empty where `where` has the line."""
+    path: Path = ()
+    """The place inside the configuration."""
+    case: str = ""
+    """What the case is called that stands there."""
+
+    def __str__(self) -> str:
+        return f"{self.where}:{line_of(self.text, self.path)}" if self.text else self.where
+
+    def at(self, *path: str | int) -> "Place":
+        r"""A place inside this one.
+
+        >>> str(Place("a.yaml", "a:\n  b: 1\n", ("a",)).at("b"))
+        'a.yaml:2'
+        """
+        return Place(self.where, self.text, (*self.path, *path), self.case)
+
+    def error(self, what: str, hint: str = "") -> InputError:
+        """Makes the error for what is wrong here.
+
+        >>> Place("cases.jsonl:3", case="fr").at("checks", 0).error("nothing to check").message
+        "cases.jsonl:3: checks[0] (case 'fr'): nothing to check"
+        """
+        path = path_text(self.path) + (f" (case {self.case!r})" if self.case else "")
+        return InputError(f"{self}: {path + ': ' if path else ''}{what}", hint=hint)
 
 
-def _wrong(detail: "ErrorDetails", path: str) -> Problem | None:
-    """Messages for values that are missing, of the wrong type, or unknown."""
-    kind, value = detail["type"], detail["input"]
-    if kind.startswith("union_tag"):
-        return _untagged(detail, path)
-    if kind == "missing":
-        return Problem(path, "is missing", "this key is required")
-    if kind in ("literal_error", "enum"):
-        known = re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
-        return Problem(path, f"unknown value {_shown_value(value)}", _nearest(str(value), known, "one of"))
-    if kind in _WRONG_TYPES:
-        what, hint = _WRONG_TYPES[kind]
-        return Problem(path, f"{what} ({_shown_value(value)})", hint)
-    return None
+class Row(NamedTuple):
+    """A value on its way to a model of the contract."""
+
+    where: str
+    """File, and line if known."""
+    value: Any
+    """What is there."""
 
 
-def _untagged(detail: "ErrorDetails", path: str) -> Problem:
-    """Messages for an object whose discriminator is missing or unknown."""
-    context = detail["ctx"]
-    place = f"{path}.{str(context['discriminator']).strip(chr(39))}"
-    if detail["type"] == "union_tag_not_found":
-        return Problem(place, "is missing", "this key is required")
-    known = re.findall(r"'([^']*)'", str(context["expected_tags"]))
-    tag = context["tag"]
-    return Problem(place, f"unknown value {_shown_value(tag)}", _nearest(str(tag), known, "one of"))
+def refuse_twice(names: Iterable[tuple[object, str | None]], what: str) -> None:
+    """Refuses a name that was given to two.
 
+    Args:
+        names: place and name of each; None where there is none.
+        what: what has the names.
 
-def _measured(detail: "ErrorDetails", path: str) -> Problem | None:
-    """Messages for values of the right type that are too long, too short or out of range."""
-    kind, value, limits = detail["type"], detail["input"], detail.get("ctx", {})
-    match kind:
-        case "string_too_long" | "too_long":
-            unit = "characters" if isinstance(value, str) else "items"
-            size, most = f"{len(value):,}", f"{limits['max_length']:,}"
-            return Problem(path, f"{size} {unit}, at most {most} are allowed", f"shorten it to {most} {unit}")
-        case "string_too_short" | "too_short":
-            return Problem(path, f"is empty ({_shown_value(value)})", "give it a value")
-        case "less_than_equal":
-            return Problem(path, f"{_shown_value(value)} is too much", f"at most {_number(limits['le'])}")
-        case "greater_than_equal":
-            return Problem(path, f"{_shown_value(value)} is too little", f"at least {_number(limits['ge'])}")
-        case "string_pattern_mismatch":
-            return _time_problem(path, str(value))
-        case _:
-            return None
-
-
-def _number(limit: float) -> str:
-    """Writes a limit as people do.
-
-    >>> _number(1e7), _number(0.5)
-    ('10,000,000', '0.5')
+    Raises:
+        InputError: a name stands twice.
     """
-    return f"{limit:,.0f}" if limit == int(limit) else f"{limit:g}"
+    places, problems = dict[str, object](), Problems()
+    for where, name in names:
+        if name is not None:
+            if name in places:
+                text = f"{where}: id: {shown(name)} is the id of another {what}, at {places[name]}"
+                problems.add(InputError(text, hint=f"give each {what} its own id"))
+            places.setdefault(name, where)
+    problems.raise_found()
 
 
-def _time_problem(path: str, value: str) -> Problem:
-    """Messages for the only pattern of the contracts: a time in UTC."""
-    hint = "times are written in UTC with Z: 2026-02-01T09:30:00Z"
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        return Problem(path, f"not a time ({_shown_value(value)})", hint)
-    if moment.tzinfo is None:
-        return Problem(path, f"time without a zone ({_shown_value(value)})", hint)
-    return Problem(path, f"time not written with Z ({_shown_value(value)})", hint)
+def nearest(word: str, known: list[str]) -> str:
+    """A hint: what was probably meant, else what there is.
 
-
-def _contract_problem(detail: "ErrorDetails", path: str) -> Problem:
-    """The message of the contract, split into problem and hint at the first colon."""
-    text = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    is_hidden = isinstance(detail["input"], dict | list) or detail["type"] in _NOT_SHOWN
-    value = "" if is_hidden else f" ({_shown_value(detail['input'])})"
-    what, _, hint = text.partition(": ")
-    return Problem(path, what + value, hint or "correct the value")
-
-
-def _location(detail: "ErrorDetails") -> tuple[str | int, ...]:
-    """Where a problem is, without the parts that name a branch of a union instead of a key."""
-    *inner, last = detail["loc"] or ("",)
-    parts = [part for part in inner if not _is_branch(part)]
-    if detail["type"] == "extra_forbidden" or (last != "" and not _is_branch(last)):
-        parts.append(last)
-    return tuple(parts)
-
-
-def _is_branch(part: str | int) -> bool:
-    """Recognises pydantic's names for the branches of a union.
-
-    >>> _is_branch("str-enum[Confidence]"), _is_branch("confidence")
-    (True, False)
+    >>> nearest("is_jsn", ["is_json", "is_sql"])
+    "did you mean 'is_json'?"
     """
-    return isinstance(part, str) and _BRANCH.search(part) is not None
-
-
-def _nearest(word: str, known: list[str], label: str) -> str:
-    """Suggests what was probably meant, else everything there is."""
-    close = get_close_matches(word, known, n=1) or get_close_matches(word.lower(), known, n=1)
+    close = get_close_matches(word, known, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"{label}: {', '.join(known)}" if known else "remove it"
-
-
-def _keys_at(model: "type[BaseModel]", location: tuple[str | int, ...]) -> set[str]:
-    """Lists the keys that the model allows at a place inside the document."""
-    return {key for key, _ in _fields_at(model, location)}
-
-
-def _fields_at(model: "type[BaseModel]", location: tuple[str | int, ...]) -> "list[tuple[str, FieldInfo]]":
-    """Lists the fields that the model has at a place inside the document, by their keys."""
-    models = {model}
-    for part in location:
-        if isinstance(part, str):
-            fields = [field for m in models for key, field in _fields(m) if key == part]
-            models = {found for field in fields for found in _models_in(field.annotation)}
-    return [pair for m in models for pair in _fields(m)]
-
-
-def _fields(model: "type[BaseModel]") -> "Iterator[tuple[str, FieldInfo]]":
-    """Yields the keys of a model as they are spelt in JSON, with what they hold."""
-    for name, field in model.model_fields.items():
-        yield field.alias or name, field
-
-
-def _models_in(annotation: Any) -> "Iterator[type[BaseModel]]":
-    """Yields the models inside a type such as `list[Item] | None`."""
-    from pydantic import BaseModel  # noqa: PLC0415 - start-up: needed once a line is invalid
-
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from _models_in(inner)
-
-
-def _plain(part: str) -> str:
-    """A key as it stands; a strange one quoted, so that it cannot break the line."""
-    return part if part and part.isprintable() and len(part) <= SHOWN_CHARS else shown(part)
+    some = ", ".join(known[:SHOWN_NAMES]) + (", …" if len(known) > SHOWN_NAMES else "")
+    return f"there are: {some}" if known else "there are none"

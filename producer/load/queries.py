@@ -1,17 +1,16 @@
 """Loads the queries of a file of baselines: which are asked, how often, and how they are cut into chunks."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
+import msgspec
+
 from producer.load.baselines import encode_baseline, read_baselines
-from producer.load.chunks import RunInput, item_chunks, shape_of
-from producer.load.dictionaries import TYPICAL_QUERY, dictionary_of
-from producer.load.picking import pick_items
-from producer.load.problems import shown
+from producer.load.chunks import TYPICAL_QUERY, RunInput, dictionary_of, item_chunks, shape_of
 from producer.load.source import Source
-from producer.options import QueryChoice, SubmitOptions
+from producer.options import QueryChoice, SubmitOptions, pick_items
+from producer.text import shown
 from shared.contracts.query_run import SNAPSHOT_KEY
 from shared.contracts.query_vocabulary import run_id_at
 from shared.errors import InputError
@@ -37,7 +36,7 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
     )
     size, open_chunks = shape_of(total, query_run.concurrency)
     dictionary = dictionary_of(map(encode_baseline, queries), total, TYPICAL_QUERY)
-    run = replace(
+    run = msgspec.structs.replace(
         query_run,
         version=baselines.version,
         start_from=queries[0]["id"],
@@ -46,11 +45,11 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
         together=min(query_run.concurrency, size),
     )
     layout = OPTIONS_LAYOUT if run.fold_apostrophes else FIRST_LAYOUT
-    settings = {key: str(value) for key, value in run.as_snapshot().items() if key != "version"}
+    stored = msgspec.to_builtins(run)
     return RunInput(
         item_chunks(items, size),
-        {SNAPSHOT_KEY: run.as_snapshot()},
-        [f"{key}={value}" for key, value in settings.items()],
+        {SNAPSHOT_KEY: stored},
+        [f"{key}={value}" for key, value in stored.items() if key != "version"],
         max_open_chunks=open_chunks,
         files=dictionary,
         layout=PACKED_LAYOUT if dictionary else layout,

@@ -8,10 +8,10 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from producer.load.case_contract import Row, checked, nearest
-from producer.load.case_data import json_rows
-from producer.load.case_files import TextFile
-from producer.load.problems import Problems, shown
+from producer.load.case_files import TextFile, json_rows
+from producer.load.contracts import checked
+from producer.load.problems import Problems, Row, nearest
+from producer.text import shown
 from shared.contracts.case_run import Recorded
 from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
 from shared.contracts.cases import JsonObject, Text

@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 from msgspec import DecodeError
 from msgspec.json import Decoder, Encoder
 
-from producer.load.problems import shown
+from producer.text import shown
 
 _COLON: Final = b":"
 _ESCAPES: Final = (b"\\u003a", b"\\u003A")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from producer.load.problems import shown
+from producer.text import shown
 from shared.contracts.case_vocabulary import MAX_INPUT_CHARS
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ from itertools import accumulate, compress, pairwise
 from operator import ne
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import to_builtins
 from msgspec.json import Encoder
 
 from producer.load.chunks import CHUNK_TURNS, Chunk, RunInput, name_of
 from producer.load.fast_turns import NOT_ORDINARY, decode_ordinary
-from producer.load.problems import MOST_PROBLEMS, Problem, describe, input_error, path_text
+from producer.load.problems import MOST_PROBLEMS, Problem, input_error, path_text
 from producer.load.source import Source
 from producer.load.strict_json import may_repeat_keys, repeated_key
 from producer.options import SubmitOptions
@@ -25,7 +26,7 @@ from shared.contracts.live_turns import SNAPSHOT_KEY as LIVE_KEY
 from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.errors import InputError, UsageError
 from shared.ledger import ChunkPlan
-from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT
+from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT, TARGETS_LAYOUT
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -49,8 +50,6 @@ CHUNK_BYTES_MOST: Final = 2 << 20
 """A chunk closes here whatever it holds: a worker has several chunks in memory at once."""
 CHECKED_LINES: Final = 64
 """Lines that are checked together: the objects of more of them would leave the processor's cache."""
-LIVE_RESULTS: Final = ("model", "live", "api_base", "temperature")
-"""Settings of live turns that affect results."""
 
 _BOM = b"\xef\xbb\xbf"
 _JSONL_HINT = "turns are JSON Lines: one {…} with threadId and message on each line"
@@ -81,12 +80,12 @@ def load_turns(source: Source, options: SubmitOptions) -> RunInput:
     if live is None:
         groups = chunked(turn_columns(source), turns=options.chunk_turns)
         return RunInput(groups, {**policy, "live": None, "model": None}, settings, layout=layout)
-    settings_of_live = live.as_snapshot()
+    results = {**live.target.place, "temperature": live.temperature}
     return RunInput(
         chunked(turn_columns(source), turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
-        {**policy, "live": live.live, "model": live.model, LIVE_KEY: settings_of_live},
-        [*settings, *(f"{key}={settings_of_live[key]}" for key in LIVE_RESULTS)],
-        layout=layout,
+        {**policy, "live": live.live, "model": live.target.model, LIVE_KEY: to_builtins(live)},
+        [*settings, f"live={live.live}", *(f"{key}={each}" for key, each in results.items())],
+        layout=TARGETS_LAYOUT,
     )
 
 
@@ -260,6 +259,8 @@ def _thread_by_contract(raw: bytes) -> str:
     try:
         turn: Turn = contract.__pydantic_validator__.validate_json(raw)
     except refused as error:
+        from producer.load.contracts import describe  # noqa: PLC0415 - start-up: only wrong lines need it
+
         raise _BadLineError(describe(error, contract, raw)) from None
     return turn.threadId
 

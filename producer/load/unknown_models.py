@@ -5,8 +5,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from producer.load.case_checks import MODEL, PANEL
-from producer.load.places import Place
-from producer.load.problems import Problems, path_text, shown
+from producer.load.problems import Place, Problems, path_text
+from producer.text import shown
 from shared.errors import InputError, UsageError
 from shared.upstream.model_names import has_provider, nearest_listed, suggested_names
 
@@ -104,7 +104,8 @@ def _where(plan: "PlannedRun", choice: "CaseChoice", model: str) -> str:
     """Returns the option or the place that names a model."""
     if model in choice.models:
         return "--model"
-    if model in (choice.judges or ()):
+    judging = choice.settings
+    if judging is not None and "judge_model" in judging.model_fields_set and model in judging.judges:
         return "--judge"
     root = plan.bench.root
     places = _named(plan.bench.config.model_dump(exclude_unset=True, include=_ROOT_KEYS), root, model)

@@ -7,15 +7,250 @@ recurses, depth and unfolded size are bounded whatever anchors do, and a key tha
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
 import yaml
+from yaml.reader import ReaderError
 
-from producer.load.problems import shown
-from producer.load.yaml_events import YamlError, events
+from producer.text import shown
 from shared.contracts.case_vocabulary import MAX_DEPTH
+from shared.errors import InputError
+
+SHOWN_CHARS: Final = 40
+QUOTE: Final = "quote what holds ': ', '#' or a special sign at its start; indent with spaces"
+_ALIGN: Final = "align both lines, or indent the nested one further"
+_CLOSING: Final = {"sequence": ("[", "]"), "mapping": ("{", "}")}
+
+
+class Mistake(NamedTuple):
+    """One mistake."""
+
+    line: int
+    """From 1."""
+    what: str
+    hint: str = QUOTE
+
+
+class _Line(NamedTuple):
+    """A line that is not blank."""
+
+    number: int
+    """From 1."""
+    text: str
+
+    @property
+    def indent(self) -> int:
+        """Columns before its first sign."""
+        return len(self.text) - len(self.text.lstrip(" "))
+
+    @property
+    def content(self) -> int:
+        """Columns before what follows the signs of list items."""
+        return len(self.text) - len(self.text.lstrip(" -"))
+
+    @property
+    def is_item(self) -> bool:
+        """Whether it begins an item of a list."""
+        return self.text.lstrip(" ").startswith("- ")
+
+
+def explained(text: str, error: Any) -> Mistake:
+    """Explains an error of the YAML parser.
+
+    Args:
+        text: the whole text.
+        error: as the parser raised it, with marks of the problem and of what it is part of.
+    """
+    mark, context = error.problem_mark or error.context_mark, error.context_mark
+    if mark is None:
+        return Mistake(1, str(error.problem or "broken"))
+    lines, number = text.splitlines(), mark.line + 1
+    here = lines[mark.line] if mark.line < len(lines) else ""
+    problem, part = str(error.problem or error.context or "broken"), str(error.context or "")
+    if here[mark.column : mark.column + 1] == "\t" or "tab character" in problem:
+        return Mistake(number, "a tab: YAML is indented with spaces", "replace it with spaces")
+    if "cannot start any token" in problem:
+        what = f"a value cannot begin with {here[mark.column : mark.column + 1]}"
+        return Mistake(number, what, "put the value in quotes")
+    if "quoted scalar" in part and "end of stream" in problem:
+        return Mistake(context.line + 1, "the quotation mark is not closed", "write another one at its end")
+    for word, (opening, closing) in _CLOSING.items():
+        if part == f"while parsing a flow {word}":
+            what = f"the {opening} of line {context.line + 1} is not closed before {_shown(here)}"
+            return Mistake(number, what, f"write {closing}, or a comma between its parts")
+    return _misaligned(lines, mark, problem) or Mistake(number, problem)
+
+
+def _misaligned(lines: Sequence[str], mark: Any, problem: str) -> Mistake | None:
+    """Names the two lines of which one is indented wrongly; None where that is not the mistake."""
+    if mark.line >= len(lines):
+        return None
+    here = _Line(mark.line + 1, lines[mark.line])
+    if "mapping values are not allowed" in problem:
+        if ": " in here.text[: mark.column]:
+            return Mistake(here.number, "a second ': ' in a line", "put the value in quotes")
+    elif not problem.startswith("did not find expected") or mark.column != here.indent:
+        return None
+    before = next((line for line in _above(lines, mark.line) if _column(line, here) != here.indent), None)
+    if before is None:
+        return None
+    what = f"{_shown(here.text)} is indented by {here.indent}, and {_shown(before.text)} on line"
+    return Mistake(here.number, f"{what} {before.number} by {_column(before, here)}", _ALIGN)
+
+
+def _above(lines: Sequence[str], at: int) -> Iterator[_Line]:
+    """Yields the lines above one that are neither blank nor comments, the nearest first."""
+    for number in range(at, 0, -1):
+        text = lines[number - 1]
+        if text.strip() and not text.lstrip().startswith("#"):
+            yield _Line(number, text)
+
+
+def _column(line: _Line, other: _Line) -> int:
+    """Where a line begins that is compared with another one: a key of a list item begins behind its sign."""
+    return line.indent if other.is_item or not line.is_item else line.content
+
+
+def _shown(text: str) -> str:
+    """Quotes a line.
+
+    >>> _shown("   - a ")
+    '`- a`'
+    """
+    words = text.strip()
+    return f"`{words}`" if len(words) <= SHOWN_CHARS else f"`{words[:SHOWN_CHARS]}…`"
+
+
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+Path = tuple[str | int, ...]
+
+
+class _Written(NamedTuple):
+    """A place of a document that is written out."""
+
+    place: Path
+    line: int
+    alias_of: Path | None = None
+    """Where the value is written, if an alias stands here."""
+
+
+class YamlError(InputError):
+    """The text is no YAML, or YAML of a kind that is not taken; `line` is the place."""
+
+    def __init__(self, line: int, what: str, *, hint: str = QUOTE) -> None:
+        super().__init__(what, hint=hint)
+        self.line = line
+
+
+def events(text: str) -> Iterator[Any]:
+    """Yields the parser's events; its errors as ours."""
+    try:
+        yield from yaml.parse(text, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        line, what, hint = explained(text, error)
+        raise YamlError(line, f"not valid YAML: {what}", hint=hint) from None
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        what = f"a character that YAML does not allow ({error.character:#06x})"
+        raise YamlError(line, what, hint="write it as an escape inside double quotes") from None
+
+
+def line_of(text: str, path: Sequence[str | int]) -> int:
+    r"""Finds the line where a place of a document stands, or the nearest that is written out.
+
+    >>> line_of("a:\n  - b: 1\n  - c: 2\n", ("a", 1, "c"))
+    3
+    >>> line_of("a: &x\n  b: 1\nc: *x\nd:\n  <<: *x\n", ("c", "b"))
+    2
+    """
+    return _nearest(text, tuple(path))[0]
+
+
+def _nearest(text: str, path: Path) -> tuple[int, int]:
+    """Finds a place, or the nearest around it that is written out; what an alias repeats is at its anchor.
+
+    Returns:
+        The line, and how many of the last parts of the path are not written.
+    """
+    best, merged = _Written((), 1), list[Path]()
+    try:
+        for written in _places(text):
+            place = written.place
+            if place == path[: len(place)]:
+                if len(place) > len(best.place):
+                    best, merged = written, []
+                elif written.alias_of is not None:
+                    best = written._replace(line=best.line)
+                if len(place) == len(path):
+                    return best.line, 0
+            elif (*best.place, "<<") in {place, place[:-1]}:
+                merged.append(place)
+    except YamlError:
+        pass  # JSON that is no YAML: the nearest place before that
+    rest = path[len(best.place) :]
+    inside = [best.alias_of] if best.alias_of is not None else merged
+    for place in inside:
+        line, missing = _nearest(text, (*place, *rest))
+        if missing < len(rest):
+            return line, missing
+    return best.line, len(rest)
+
+
+def lines_below(text: str, path: Sequence[str | int]) -> dict[int, int]:
+    r"""Finds the lines of the members of a list, by their positions; none in JSON that is no YAML.
+
+    >>> lines_below("a:\n  - b: 1\n  - c: 2\n", ("a",))
+    {0: 2, 1: 3}
+    """
+    found, depth = dict[int, int](), len(path)
+    try:
+        for place, line, alias_of in _places(text):
+            if alias_of is not None and place == tuple(path[: len(place)]):
+                return lines_below(text, (*alias_of, *path[len(place) :]))
+            if len(place) == depth + 1 and place[:-1] == tuple(path) and isinstance(place[-1], int):
+                found[place[-1]] = line
+    except YamlError:
+        pass
+    return found
+
+
+def _places(text: str) -> Iterator[_Written]:
+    """Yields every written place of a document; that of an alias twice, the second time with its anchor."""
+    path: list[str | int] = []
+    anchors = dict[str | None, Path]()
+    stack: list[Any] = []  # of lists the next index, of mappings the key that waits for its value
+    for event in events(text):
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            stack.pop()
+            del path[-1:]
+            continue
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        is_open = isinstance(event, yaml.CollectionStartEvent)
+        if stack and isinstance(stack[-1], int):
+            path.append(stack[-1])
+            stack[-1] += 1
+            yield _Written(tuple(path), line)
+        elif stack and stack[-1] is None and not is_open:
+            key = stack[-1] = str(getattr(event, "value", event.anchor))
+            path.append(key)
+            yield _Written(tuple(path), line)
+            continue
+        if stack and isinstance(stack[-1], str):
+            stack[-1] = None
+        if isinstance(event, yaml.AliasEvent):
+            yield _Written(tuple(path), line, anchors.get(str(event.anchor)))
+        else:
+            anchors[event.anchor] = tuple(path)  # without an anchor under None, which no alias has
+        if is_open:
+            stack.append(None if isinstance(event, yaml.MappingStartEvent) else 0)
+        else:
+            del path[-1:]
+
 
 MOST_VALUES: Final = 1_000_000
 """Values of a file with all its anchors unfolded; a bomb has billions."""

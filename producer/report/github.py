@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import msgspec
 
 from producer.documents import AnyRun
-from producer.load.case_places import PLACES_FILE, CasePlace, read_places
 from producer.report.cells import plain
 from producer.report.interfaces import ReadFile, Screen, unpainted
 from producer.report.junit import JunitTest
 from producer.report.run_verdict import verdict_with
 from producer.run_settings import is_freeform
+from shared.contracts.case_run import PLACES_FILE
 from shared.runs import RunInfo
 
 MOST_FAILURES: Final = 100
@@ -31,6 +33,13 @@ BODY_CHARS: Final = 4_000
 
 Tests = Callable[[Iterable[Any]], Iterator[JunitTest]]
 """Makes a test of each row."""
+
+
+class CasePlace(NamedTuple):
+    """Where a case is written."""
+
+    file: str
+    line: int
 
 
 class _Failures:
@@ -193,3 +202,23 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Writes a table of our own words and numbers, and a blank line after it."""
     lines = [columns, ["---"] * len(columns), *rows]
     return [f"| {' | '.join(line)} |" for line in lines] + [""]
+
+
+def read_places(stored: bytes | None, folder: Path) -> Mapping[int, CasePlace]:
+    """Reads places back.
+
+    Args:
+        stored: as `stored_places` packed them; None: the run has none.
+        folder: paths inside of it are written as counted from there.
+    """
+    if stored is None:
+        return {}
+    names, rows = msgspec.msgpack.decode(stored, type=tuple[Sequence[str], dict[int, tuple[int, int]]])
+    shown = [_below(Path(name), folder.resolve()) for name in names]
+    return {at: CasePlace(shown[number], line) for at, (number, line) in rows.items()}
+
+
+def _below(path: Path, folder: Path) -> str:
+    """Writes a path as counted from a folder, where it is inside."""
+    resolved = path.resolve()
+    return str(resolved.relative_to(folder)) if resolved.is_relative_to(folder) else str(path)

@@ -12,6 +12,7 @@ check into none. What needs other files (paths, validators, the schema) is check
 
 from typing import Annotated, Any, Final, Literal, Self
 
+import msgspec
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -23,12 +24,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from shared.contracts.call_options import Headers, Params
-from shared.contracts.case_run import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S
+from shared.contracts.call_options import Headers, Params, merge_headers
+from shared.contracts.case_run import DEFAULT_CONCURRENCY
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, MAX_INPUT_CHARS, MOST_JUDGES
 from shared.contracts.cases import MAX_ID_CHARS, Criteria, Encodable, JsonList, JsonObject, Text, is_json
 from shared.contracts.prompts import Conversation, Prompts
 from shared.upstream.addresses import NO_ADDRESS, address_problem
+from shared.upstream.model_target import DEFAULT_TIMEOUT_S, ModelTarget
 
 MOST_CONCURRENCY: Final = 100
 """Calls at a time that a configuration may ask for."""
@@ -39,17 +41,6 @@ MOST_IMAGES: Final = 20
 """Images of a case."""
 DOCUMENTED: Final = ("concurrency", "temperature", "judge_model", "max_cost")
 """Settings that may stand on the first level only where there is no `config` block, as documented."""
-OURS: Final = (
-    "judge_models",
-    "embedding_model",
-    "repeat",
-    "stream",
-    "cache",
-    "timeout_s",
-    "json_extraction",
-    "fail_fast",
-)
-"""Settings that the validation specification lacks, which may stand in either place, but not in both."""
 
 
 class _Strict(BaseModel):
@@ -149,8 +140,8 @@ class Pairwise(_Strict):
     """What makes an answer the better one, in words."""
 
 
-class RunSettings(_Strict):
-    """The `config` block."""
+class _SettingKeys(_Strict):
+    """The settings of a run, for the first level of a file and for its `config` block."""
 
     concurrency: int = Field(DEFAULT_CONCURRENCY, ge=1, le=MOST_CONCURRENCY)
     """Calls that may be under way at a time in the whole fleet."""
@@ -176,6 +167,28 @@ class RunSettings(_Strict):
     """`lenient` also finds an object amid prose, without a fence."""
     fail_fast: bool = False
     """Whether the first failure ends the run."""
+
+
+NEVER_NULL: Final = {name for name, field in _SettingKeys.model_fields.items() if field.default is not None}
+"""Settings that have a value; for `judge_model` null says that there is no judge."""
+
+
+class RunSettings(_SettingKeys):
+    """The `config` block."""
+
+    def under(self, above: _SettingKeys) -> "RunSettings":
+        """Returns these settings with those that are given in others.
+
+        >>> RunSettings(repeat=2, stream=True).under(RunSettings(repeat=3)).repeat
+        3
+        """
+        given = _SettingKeys.model_fields.keys() & above.model_fields_set
+        return self.model_copy(update={name: getattr(above, name) for name in given})
+
+    @property
+    def judges(self) -> list[str]:
+        """The judges of outputs that are not the expected one."""
+        return self.judge_models or ([self.judge_model] if self.judge_model else [])
 
 
 class CaseEntry(Criteria):
@@ -207,8 +220,8 @@ class CaseEntry(Criteria):
     """Recorded outputs by model: nothing is called then."""
 
 
-class BenchConfig(_Strict):
-    """A whole file."""
+class BenchConfig(_SettingKeys):
+    """A whole file; it may have its settings on the first level, or in a block of their own."""
 
     name: Text
     """What the run is called."""
@@ -250,37 +263,24 @@ class BenchConfig(_Strict):
     """How it is run."""
     test_cases: Annotated[list[CaseEntry], BeforeValidator(_list)] = []
     """The cases."""
-    concurrency: int | None = Field(None, ge=1, le=MOST_CONCURRENCY)
-    """As in `config`."""
-    temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
-    """As in `config`."""
-    judge_model: Text | None = None
-    """As in `config`."""
-    judge_models: Panel | None = None
-    """As in `config`."""
-    embedding_model: Text | None = None
-    """As in `config`."""
-    max_cost: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
-    """As in `config`."""
-    repeat: int | None = Field(None, ge=1, le=MOST_REPEATS)
-    """As in `config`."""
-    stream: bool | None = None
-    """As in `config`."""
-    cache: bool | None = None
-    """As in `config`."""
-    timeout_s: float | None = Field(None, gt=0, le=3_600, allow_inf_nan=False)
-    """As in `config`."""
-    json_extraction: Literal["strict", "lenient"] | None = None
-    """As in `config`."""
-    fail_fast: bool | None = None
-    """As in `config`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leaves_out_nulls(cls, written: Any) -> Any:
+        """Takes a key without a value, such as `repeat:`, for one that is not there."""
+        if not isinstance(written, dict):
+            return written
+        dropped = {
+            key for key in NEVER_NULL & written.keys() if written[key] is None and key != "judge_model"
+        }
+        return {key: value for key, value in written.items() if key not in dropped} if dropped else written
 
     @model_validator(mode="after")
     def _is_said_once(self) -> Self:
         """Refuses what stands in two places: one of them would be lost."""
         given = self.model_fields_set
         block = self.config.model_fields_set if "config" in given and self.config is not None else set()
-        for key in (*DOCUMENTED, *OURS):
+        for key in RunSettings.model_fields:
             if key in given and key in block:
                 raise _misplaced(key, f"{key} stands here and in config: keep the one in config")
             if key in DOCUMENTED and key in given and "config" in given:
@@ -298,19 +298,20 @@ class BenchConfig(_Strict):
     @property
     def settings(self) -> RunSettings:
         """The settings, wherever they stand."""
-        block = self.config or RunSettings()
-        above: dict[str, Any] = {
-            key: getattr(self, key)
-            for key in (*DOCUMENTED, *OURS)
-            if key in self.model_fields_set and (key == "judge_model" or getattr(self, key) is not None)
-        }
-        return block.model_copy(update=above)
+        return (self.config or RunSettings()).under(self)
 
-    @property
-    def judges(self) -> list[str]:
-        """The judges of outputs that are not the expected one."""
-        written = self.settings
-        return written.judge_models or ([written.judge_model] if written.judge_model else [])
+    def target(self, model: str) -> ModelTarget:
+        """Returns where a model is called, without headers."""
+        own = self.model_configs.get(model, ModelConfig())
+        timeout_s = self.settings.timeout_s
+        return ModelTarget(model, own.api_base or "", own.api_key_env or "", timeout_s=timeout_s)
+
+    def judge(self, model: str) -> ModelTarget:
+        """Returns where a model is called that judges, or that a check asks: with the headers of judges."""
+        own = self.model_configs.get(model, ModelConfig())
+        of_model = merge_headers(own.params.headers or {}, own.headers)
+        headers = merge_headers(self.judge_params.headers or {}, of_model)
+        return msgspec.structs.replace(self.target(model), headers=headers)
 
     @property
     def schema_file(self) -> str | None:

@@ -5,14 +5,14 @@ variables are called. A case alone has them without settings; a case of a run wi
 `call_hash` and `judging_hash`.
 """
 
-from dataclasses import asdict
 from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
 
-from shared.contracts.case_run import CasePayload, CaseRun, Endpoint
+from shared.contracts.case_run import CasePayload, CaseRun
 from shared.contracts.sent_messages import messages_as_sent
+from shared.upstream.model_target import ModelTarget
 
 HASH_BYTES: Final = 8
 """Enough to tell the cases of two files apart."""
@@ -67,19 +67,20 @@ def verdict_hash(case: CasePayload, judging: bytes = b"") -> bytes:
 def call_hash(run: CaseRun, model: str, prompt_id: str | None) -> bytes:
     """Hashes how a run calls a model for a prompt: endpoint, options and headers.
 
-    >>> run = CaseRun("bench", "Answer.", {"m": Endpoint(api_key_env="KEY")}, temperature=0.1)
-    >>> call_hash(run, "m", None) == call_hash(CaseRun("other", "?", {"m": Endpoint()}), "m", None)
+    >>> run = CaseRun("bench", "Answer.", {"m": ModelTarget("m", api_key_env="KEY")}, temperature=0.1)
+    >>> call_hash(run, "m", None) == call_hash(CaseRun("other", "?", {"m": ModelTarget("m")}), "m", None)
     True
     """
     call = run.calls.get(model, {}).get(prompt_id or "", {})
-    place = asdict(run.models.get(model, Endpoint())) | {"api_key_env": ""}
-    return hash_of(model, place, call, run.temperature, run.timeout_s, run.stream, run.recorded)
+    place = run.models.get(model, ModelTarget(model)).place
+    return hash_of(place, call, run.temperature, run.timeout_s, run.stream, run.recorded)
 
 
 def judging_hash(run: CaseRun) -> bytes:
     """Hashes how a run judges answers: schema, validators, judges and the models of checks."""
-    judges = {model: asdict(place) | {"api_key_env": ""} for model, place in run.judges.items()}
-    models = {model: asdict(place) | {"api_key_env": ""} for model, place in run.check_models.items()}
+    judging = [
+        {model: (target.place, target.headers) for model, target in asked.items()}
+        for asked in (run.judges, run.check_models)
+    ]
     source = run.validators.sha256 if run.validators else None
-    settings = (run.judge_params, run.model_headers, run.schema, run.json_extraction)
-    return hash_of(judges, models, source, *settings)
+    return hash_of(*judging, source, run.judge_params, run.schema, run.json_extraction)

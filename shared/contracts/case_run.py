@@ -6,30 +6,23 @@ travel as source text with its hash, the schema as JSON: workers may have none o
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 import msgspec
 
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, Label
+from shared.upstream.model_target import DEFAULT_TIMEOUT_S, ModelTarget
 
 SNAPSHOT_KEY: Final = "cases"
 """Key of these settings in a run's snapshot."""
 GIT_KEY: Final = "git"
 """Key in a run's snapshot of the commit of the configuration, as `producer.load.cases.git_info` gives it."""
+PLACES_FILE: Final = "places"
+"""Name of the stored file; those of images are hashes."""
 DEFAULT_CONCURRENCY: Final = 5
 """Calls that may be under way at a time where the configuration says nothing."""
 DEFAULT_TEMPERATURE: Final = 0.1
 """Sampling temperature of models where the configuration says nothing."""
-DEFAULT_TIMEOUT_S: Final = 120.0
-"""Hard limit of one call where the configuration says nothing."""
-
-WRITTEN_IF_USED: Final = (
-    "prompts", "templates", "calls", "judge_params", "model_headers", "check_models", "pairwise",
-    "written_at", "shared_vars",
-)  # fmt: skip
-"""Settings that a snapshot has only where a run uses them."""
-
 FREEFORM: Final = "freeform"
 """All cases have only an input: outputs are shown, nothing is checked."""
 STANDARD: Final = "standard"
@@ -38,8 +31,7 @@ STANDARD: Final = "standard"
 Mode = Literal["freeform", "standard"]
 
 
-@dataclass(frozen=True, slots=True)
-class Validators:
+class Validators(msgspec.Struct, frozen=True, gc=False):
     """A validators file as it was read at submit."""
 
     source: str
@@ -48,25 +40,13 @@ class Validators:
     """SHA-256 of the text in UTF-8, as hexadecimal digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a model is called, if not at its provider's own URL."""
-
-    api_base: str = ""
-    """URL of an OpenAI-compatible endpoint; empty: the provider's own."""
-    api_key_env: str = ""
-    """The variable of the worker's environment that holds the key; empty: the provider's usual one, and none
-    for an `api_base`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(msgspec.Struct, frozen=True, gc=False):
     """The templates of a prompt as they were at submit, for people and comparisons; items are rendered."""
 
     system: str | None = None
-    """Of the system message; None: the bench's is sent."""
+    """Template of the system message; None: the bench's is sent."""
     messages: Sequence[Mapping[str, Any]] | None = None
-    """Of the messages after it; None: a case's input is sent."""
+    """Templates of the messages after it; None: a case's input is sent."""
 
     @property
     def user(self) -> str | None:
@@ -81,27 +61,24 @@ class Template:
         return content if isinstance(content, str) else None
 
 
-@dataclass(frozen=True, slots=True)
-class CaseRun:
-    """The settings of a cases run."""
+class CaseRun(msgspec.Struct, frozen=True):
+    """The settings of a cases run: stored with it, and read by workers, as they are here."""
 
     name: str
-    """As the configuration names it."""
+    """Name of the bench."""
     system_prompt: str
     """The first message of each call."""
-    models: Mapping[str, Endpoint] = field(default_factory=dict)
-    """The models of the run in their order; also those that only have recorded outputs."""
-    judge: Endpoint = field(default_factory=Endpoint)
-    """The judge's endpoint."""
+    models: Mapping[str, ModelTarget] = {}
+    """The models of the run in their order; also those that only have recorded outputs. Headers of their
+    requests are in `calls`, because prompts add to them."""
+    judges: Mapping[str, ModelTarget] = {}
+    """The judges of outputs that are not the expected one: of several, more than half decide."""
+    check_models: Mapping[str, ModelTarget] = {}
+    """The models that checks name."""
     schema: Any = None
     """The JSON schema that all outputs must keep to; None for none."""
     validators: Validators | None = None
     """The user's own checks."""
-    judge_model: str | None = DEFAULT_JUDGE
-    """The judge of outputs that are not the expected one; None: none, or a panel."""
-    panel: Mapping[str, Endpoint] = field(default_factory=dict)
-    """Judges, in their order, of whom more than half must find an output equivalent; instead of
-    `judge_model`."""
     temperature: float = DEFAULT_TEMPERATURE
     """Sampling temperature of the models; the judge's is 0."""
     concurrency: int = DEFAULT_CONCURRENCY
@@ -122,24 +99,20 @@ class CaseRun:
     """`freeform` when no case has a criterion."""
     json_extraction: Literal["strict", "lenient"] = "strict"
     """`lenient` also finds an object amid prose, without a fence."""
-    prompts: Sequence[str] = ()
+    prompts: Sequence[str] = []
     """Ids of the prompts, in their order; empty: cases are sent as they are."""
-    templates: Mapping[str, Template] = field(default_factory=dict)
-    """The prompts by their ids; empty also for a run of an earlier version."""
-    calls: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    templates: Mapping[str, Template] = {}
+    """The prompts by their ids."""
+    calls: Mapping[str, Mapping[str, Mapping[str, Any]]] = {}
     """`params` and `headers` of calls by model and prompt id (`""`: without prompts), merged; a `temperature`
     among them goes before the run's, and null means that none is sent."""
-    judge_params: Mapping[str, Any] = field(default_factory=dict)
+    judge_params: Mapping[str, Any] = {}
     """Options of calls to judges."""
-    model_headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Headers of requests to judges and to the models that checks name."""
-    check_models: Mapping[str, Endpoint] = field(default_factory=dict)
-    """The endpoints of models that checks name."""
-    written_at: Mapping[str, str] = field(default_factory=dict)
+    written_at: Mapping[str, str] = {}
     """Where the `api_base` of a model is written, for people: file and line, or the option."""
     shared_vars: str = ""
     """Name of the run's file with the variables of the bench; empty: each item has them."""
-    pairwise: Mapping[str, str] = field(default_factory=dict)
+    pairwise: Mapping[str, str] = {}
     """`model` and `criterion` by which `proctor rank` compares answers; empty: those of its options."""
     recorded: bool = False
     """Whether outputs were recorded before: no model under test is called, whatever is missing."""
@@ -147,53 +120,52 @@ class CaseRun:
     """Whether the first failure ends the run."""
     cases: int = 0
     """How many cases there are; a run has one item for each case, model and repetition."""
-    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    prices: Mapping[str, Mapping[str, float]] = {}
     """By model, where the usual ones are not known: `prompt_per_million` and `completion_per_million`, in US
     dollars per million tokens."""
 
     @property
-    def judges(self) -> Mapping[str, Endpoint]:
-        """The judges of outputs that are not the expected one; a single judge is a panel of one.
+    def judge_model(self) -> str | None:
+        """The only judge; None without one, and for a panel.
 
-        >>> list(CaseRun("bench", "Answer.", judge_model="a").judges)
-        ['a']
-        >>> list(CaseRun("bench", "Answer.", judge_model=None).judges)
-        []
+        >>> CaseRun("bench", "Answer.", judges={"a": ModelTarget("a")}).judge_model
+        'a'
         """
-        return self.panel or ({self.judge_model: self.judge} if self.judge_model else {})
-
-    def as_snapshot(self) -> dict[str, Any]:
-        """Returns what a snapshot keeps; the schema is not copied: copying stops at Python's depth."""
-        settings = {each.name: getattr(self, each.name) for each in fields(self)}
-        settings["models"] = {model: asdict(endpoint) for model, endpoint in self.models.items()}
-        settings["judge"] = asdict(self.judge)
-        settings["panel"] = {model: asdict(endpoint) for model, endpoint in self.panel.items()}
-        settings["check_models"] = {model: asdict(endpoint) for model, endpoint in self.check_models.items()}
-        settings["templates"] = {name: asdict(each) for name, each in self.templates.items()}
-        settings["validators"] = asdict(self.validators) if self.validators else None
-        return {name: value for name, value in settings.items() if value or name not in WRITTEN_IF_USED}
+        return next(iter(self.judges)) if len(self.judges) == 1 else None
 
     @classmethod
-    def from_snapshot(cls, snapshot: Mapping[str, Any]) -> "CaseRun":
+    def from_snapshot(cls, snapshot: Mapping[str, Any]) -> Self:
         """Reads it back; keys of a later version are ignored.
 
-        >>> run = CaseRun("bench", "Answer.", {"openai/gpt-4o": Endpoint()}, validators=Validators("…", "ab"))
-        >>> CaseRun.from_snapshot({"cases": run.as_snapshot() | {"from_the_future": 1}}) == run
-        True
+        >>> CaseRun.from_snapshot({"cases": {"name": "bench", "system_prompt": "", "judges": {}}}).name
+        'bench'
         """
-        known = {each.name for each in fields(cls)}
-        found = {name: value for name, value in snapshot[SNAPSHOT_KEY].items() if name in known}
-        for key in ("models", "panel", "check_models"):
-            places = found.get(key) or {}
-            found[key] = {model: Endpoint(**_known(Endpoint, place)) for model, place in places.items()}
-        found["judge"] = Endpoint(**_known(Endpoint, found.get("judge") or {}))
-        if templates := found.get("templates"):
-            found["templates"] = {
-                name: Template(**_known(Template, each)) for name, each in templates.items()
-            }
-        if found.get("validators"):
-            found["validators"] = Validators(**_known(Validators, found["validators"]))
-        return cls(**found)
+        stored = snapshot[SNAPSHOT_KEY]
+        return msgspec.convert(stored if "judges" in stored else _with_targets(stored), cls)
+
+
+def _with_targets(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Reads settings of a layout below `TARGETS_LAYOUT`, where endpoints and headers were apart.
+
+    >>> sorted(_with_targets({"judge_model": "a", "models": {"m": {"api_base": "http://h"}}})["judges"])
+    ['a']
+    """
+    alone = stored.get("judge_model", DEFAULT_JUDGE)
+    judges = stored.get("panel") or ({alone: stored.get("judge") or {}} if alone else {})
+    headers, timeout_s = stored.get("model_headers", {}), stored.get("timeout_s", DEFAULT_TIMEOUT_S)
+
+    def targets(places: Mapping[str, Any], headers: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            model: {**place, "model": model, "headers": headers.get(model, {}), "timeout_s": timeout_s}
+            for model, place in places.items()
+        }
+
+    return {
+        **stored,
+        "models": targets(stored.get("models", {}), {}),
+        "judges": targets(judges, headers),
+        "check_models": targets(stored.get("check_models", {}), headers),
+    }
 
 
 def read_shared_vars(run: CaseRun, read: Callable[[str], bytes | None]) -> dict[str, Any]:
@@ -205,12 +177,6 @@ def read_shared_vars(run: CaseRun, read: Callable[[str], bytes | None]) -> dict[
     """
     stored = read(run.shared_vars) if run.shared_vars else None
     return {} if stored is None else _decode(stored)
-
-
-def _known(kind: type[Endpoint | Template | Validators], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Leaves out keys of a later version."""
-    known = {each.name for each in fields(kind)}
-    return {name: value for name, value in values.items() if name in known}
 
 
 class Image(msgspec.Struct, frozen=True, gc=False, array_like=True):

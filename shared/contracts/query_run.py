@@ -5,23 +5,18 @@ independently of their environment. It contains no secrets: a header's value may
 of the worker's environment, and a bearer token is always a variable.
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final
+from typing import Any, Final, Self
+
+import msgspec
 
 from shared.contracts.query_vocabulary import DEFAULT_API_URL, QUERY_ENDPOINT, REQUEST_TIMEOUT_S
 
 SNAPSHOT_KEY: Final = "queries"
 """Its key in a run's snapshot."""
-HEADER_VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
-"""A variable of the workers in the value of a header."""
-METHODS: Final = ("POST", "GET", "PUT")
-"""Methods of requests; GET sends the query as a parameter of the URL."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueryRun:
+class QueryRun(msgspec.Struct, frozen=True, gc=False):
     """The settings of a queries run."""
 
     api_url: str = DEFAULT_API_URL
@@ -32,15 +27,15 @@ class QueryRun:
     """Below the base URL."""
     query_at: str = "/query"
     """JSON pointer into the request's body, or the parameter's name, where the query goes."""
-    places: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = {}
     """JSON pointers into replies by name, where they differ from the specification's."""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     """Headers of requests; `$NAME` in a value stands for a variable of the worker's environment."""
     bearer_env: str = ""
     """The variable of the worker's environment that holds the bearer token; empty for none."""
     timeout_s: float = REQUEST_TIMEOUT_S
     """Time limit of one request, the body included."""
-    delay_s: float = 0.0
+    delay_s: float | int = 0.0
     """Seconds between two queries, over the whole fleet; also the base of the waits after status 429."""
     concurrency: int = 1
     """Maximum concurrent queries, across all workers."""
@@ -65,17 +60,11 @@ class QueryRun:
     owner: str = ""
     """Host, process id and folder of the evaluation harness that submitted it; empty for other commands."""
 
-    def as_snapshot(self) -> dict[str, Any]:
-        """Returns what a snapshot keeps."""
-        return asdict(self)
-
     @classmethod
-    def from_snapshot(cls, snapshot: Mapping[str, Any]) -> "QueryRun":
+    def from_snapshot(cls, snapshot: Mapping[str, Any]) -> Self:
         """Reads it back; keys of a later version are ignored.
 
         >>> QueryRun.from_snapshot({"queries": {"delay_s": 2.0, "from_the_future": 1}}).delay_s
         2.0
         """
-        known = {each.name for each in fields(cls)}
-        found = snapshot.get(SNAPSHOT_KEY) or {}
-        return cls(**{name: value for name, value in found.items() if name in known})
+        return msgspec.convert(snapshot.get(SNAPSHOT_KEY) or {}, cls)

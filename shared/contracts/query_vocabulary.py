@@ -16,6 +16,10 @@ DEFAULT_API_URL: Final = "http://localhost:3000"
 """Where the API under test listens."""
 QUERY_ENDPOINT: Final = "/api/query"
 """The path that takes a query, by POST."""
+METHODS: Final = ("POST", "GET", "PUT")
+"""Methods of requests; GET sends the query as a parameter of the URL."""
+HEADER_VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
+"""A variable of the workers in the value of a header."""
 REQUEST_TIMEOUT_S: Final = 30
 """Seconds a request may take, the body included."""
 LATENCY_THRESHOLD_MS: Final = 5000

@@ -7,14 +7,16 @@ from shared.kinds import all_kinds
 
 KINDS: Final = "KINDS"
 """Lua name of the kinds that a tick handles: all that are registered when the scripts are composed."""
-LAYOUT: Final = 4
+LAYOUT: Final = 5
 """Newest layout of runs that this version supports; workers ignore runs of a newer one."""
 FIRST_LAYOUT: Final = 1
 """Layout of runs that need nothing that the first workers lacked; those ignore runs of any other."""
 OPTIONS_LAYOUT: Final = 3
 """The layout of runs with `--signals-once` or `--fold-apostrophes`, which earlier workers would ignore."""
-PACKED_LAYOUT: Final = 4
+PACKED_LAYOUT: Final = 5
 """The layout of runs with a dictionary (`shared.codecs.packing`), whose items earlier workers cannot read."""
+TARGETS_LAYOUT: Final = 5
+"""The layout of runs of cases and of live turns, whose settings have each model as a `ModelTarget`."""
 OVERDUE_FACTOR: Final = 3
 """A wake-up counts as lost after this many times the usual chunk time, if that is more."""
 MOST_DOUBLINGS: Final = 6

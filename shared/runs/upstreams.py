@@ -27,6 +27,7 @@ from shared.upstream.limits import (
     scope_state,
     upstream_key,
 )
+from shared.upstream.model_target import ModelTarget
 
 COST_FIELDS: Final = ("cap", "spent", "held", "over")
 SECONDS_A_MINUTE: Final = 60.0
@@ -152,7 +153,7 @@ def run_scope_name(run: str) -> str:
 def upstreams_of_turns(snapshot: Mapping[str, Any]) -> Upstreams | None:
     """Reads the model that answers turns; None where the settings name none."""
     run = LiveRun.from_snapshot(snapshot)
-    return None if run is None else _models([(run.model, run.api_base)], run.max_cost)
+    return None if run is None else _models([run.target], run.max_cost)
 
 
 def upstreams_of_cases(snapshot: Mapping[str, Any]) -> Upstreams | None:
@@ -161,8 +162,7 @@ def upstreams_of_cases(snapshot: Mapping[str, Any]) -> Upstreams | None:
         return None
     run = CaseRun.from_snapshot(snapshot)
     tested = {} if run.recorded else run.models
-    places = [*tested.items(), *run.judges.items()]
-    return _models([(model, place.api_base) for model, place in places], run.max_cost)
+    return _models([*tested.values(), *run.judges.values()], run.max_cost)
 
 
 def upstreams_of_queries(snapshot: Mapping[str, Any]) -> Upstreams | None:
@@ -188,15 +188,15 @@ def register(kind: Kind, read: ReadUpstreams) -> None:
     _readers[kind] = read
 
 
-def _models(places: Sequence[tuple[str, str]], max_cost: float | None) -> Upstreams | None:
+def _models(targets: Sequence[ModelTarget], max_cost: float | None) -> Upstreams | None:
     """Returns the upstreams of models; None for no models."""
-    if not places:
+    if not targets:
         return None
     own = frozenset(
-        Scope(model_key(model), place=upstream_key(model, base) if base else "").target
-        for model, base in places
+        Scope(model_key(target.model), place=upstream_key(target) if target.api_base else "").target
+        for target in targets
     )
-    return Upstreams(own | {upstream_key(model, base) for model, base in places}, own, max_cost)
+    return Upstreams(own | {upstream_key(target) for target in targets}, own, max_cost)
 
 
 def _gauge(

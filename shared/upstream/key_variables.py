@@ -1,10 +1,4 @@
-"""Which variable holds the key of a model, and which variables a worker may send at all; reads no store.
-
-api_base with api_key_env      that variable
-api_base without               none: a provider's key is not sent to another server
-no api_base, with api_key_env  that variable
-no api_base                    the provider's usual variable
-"""
+"""Which variables hold the keys of providers, and which a worker may send at all; reads no store."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -64,15 +58,6 @@ def provider_of(model: str) -> str:
     if slash:
         return provider
     return next((name for start, name in FAMILIES.items() if model.startswith(start)), "")
-
-
-def key_variable(model: str, *, api_base: str = "", api_key_env: str = "") -> str:
-    """Returns the variable that contains the key of a model; empty if none is known.
-
-    >>> key_variable("openai/gpt-4o"), key_variable("openai/gpt-4o", api_base="http://localhost:1")
-    ('OPENAI_API_KEY', '')
-    """
-    return api_key_env if api_key_env or api_base else PROVIDERS.get(provider_of(model), "")
 
 
 def key_in(variable: str, environment: Mapping[str, str], *, is_usual: bool = True) -> str:

@@ -17,6 +17,7 @@ import msgspec
 
 from shared import keys
 from shared.errors import UsageError
+from shared.upstream.model_target import ModelTarget
 
 if TYPE_CHECKING:
     from shared.ledger.calls import ScriptCaller
@@ -195,13 +196,13 @@ def model_key(model: str) -> str:
         return "_".join(model.split()) or "_"
 
 
-def upstream_key(model: str, api_base: str = "") -> str:
+def upstream_key(target: ModelTarget) -> str:
     """Returns the key of a model's upstream: its provider, or the endpoint that is called instead.
 
-    >>> upstream_key("openai/gpt-4o"), upstream_key("mine", "http://localhost:80/v1/")
+    >>> upstream_key(ModelTarget("openai/gpt-4o")), upstream_key(ModelTarget("mine", "http://localhost:80/v1/"))
     ('openai', 'http://localhost/v1')
     """
-    return limit_key(api_base) if api_base else model_key(model).partition("/")[0]
+    return limit_key(target.api_base) if target.api_base else model_key(target.model).partition("/")[0]
 
 
 class LimitBook:

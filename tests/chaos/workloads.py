@@ -18,6 +18,7 @@ from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
 from shared.kinds import CASES, QUERIES, TURNS, Kind
 from shared.names import Outcome
+from shared.upstream.model_target import ModelTarget
 from tests.support.case_runs import bench
 from tests.support.live_desk import MODEL, LiveModel, reply, talks
 from tests.support.model_server import ModelServer, Say
@@ -160,7 +161,7 @@ def _ignore(_value: object) -> None:
 def _replies(upstreams: Upstreams, folder: Path, mark: str, size: Size) -> Workload:
     turns = [{**turn, "message": f"{mark} {turn['message']}"} for turn in talks(10, size.replies)]
     file, place = write_turns(folder / f"{mark}.jsonl", turns), upstreams.replies.api_base
-    live = LiveRun(model=MODEL, api_base=place, use_cache=False, concurrency=TOGETHER)
+    live = LiveRun(ModelTarget(MODEL, api_base=place), use_cache=False, concurrency=TOGETHER)
 
     def check(rows: Sequence[Row]) -> None:
         check_etags(rows)

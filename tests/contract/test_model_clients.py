@@ -22,6 +22,7 @@ import aiohttp
 import pytest
 
 from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.model_target import ModelTarget
 from tests.support.certificates import make_certificates
 from tests.support.https_server import https_server
 from tests.support.model_server import ModelServer, Say
@@ -73,10 +74,10 @@ def shared_server() -> Iterator[ModelServer]:
 def bench(shared_server: ModelServer) -> Iterator[Bench]:
     """One process's clients: litellm is imported once."""
     shared_server.script = lambda _prompt, _nth: Say()
-    made, first = Bench(), ModelRequest("openai/gpt-4o", "", "Hi", timeout_s=20.0)
+    made, first = Bench(), ModelRequest(ModelTarget("openai/gpt-4o", timeout_s=20.0), "", "Hi")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of litellm
-        made.run(made.clients.prepare(first))
+        made.run(made.clients.prepare(first.target))
         ready = set(sys.modules)
         made.run(made.clients.complete(first))
     made.loaded_late = set(sys.modules) - ready
@@ -92,16 +93,23 @@ def server(shared_server: ModelServer) -> ModelServer:
     return shared_server
 
 
+def target_of(model: str, server: ModelServer | None, options: dict[str, Any]) -> ModelTarget:
+    """Places a model at a server, or at its provider; takes its options out of the others."""
+    own = {name: options.pop(name) for name in ("api_base", "headers", "timeout_s") if name in options}
+    place = {"api_base": server.api_base, "api_key_env": "MY_API_KEY"} if server else {}
+    settings: dict[str, Any] = {"timeout_s": 20.0}
+    return ModelTarget(model, **(settings | place | own))
+
+
 @pytest.fixture(params=["direct", "litellm"])
 def complete(request: pytest.FixtureRequest, bench: Bench, server: ModelServer) -> Callable[..., ModelReply]:
     """Asks through one of the clients."""
 
     def ask(text: str = "Hi", system: str = "", **more: Any) -> ModelReply:
-        place = (
-            {"api_base": server.api_base, "api_key_env": "MY_API_KEY"} if request.param == "direct" else {}
+        target = target_of(
+            more.pop("model", "openai/gpt-4o"), server if request.param == "direct" else None, more
         )
-        model = more.pop("model", "openai/gpt-4o")
-        asked = ModelRequest(model, system, text, **{"timeout_s": 20.0, **place, **more})
+        asked = ModelRequest(target, system, text, **more)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # those of litellm
             return bench.run(bench.clients.complete(asked))
@@ -563,11 +571,10 @@ def test_calls_of_tools_in_another_providers_form(
     )
     tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
     asked = ModelRequest(
-        "anthropic/claude-sonnet-4-5",
+        ModelTarget("anthropic/claude-sonnet-4-5", timeout_s=20.0),
         "Be brief",
         "Hi",
         parameters={"tools": [tool], "tool_choice": "required", "max_tokens": 9, "stop": ["END"]},
-        timeout_s=20.0,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of litellm
@@ -697,7 +704,7 @@ def test_an_option_that_a_provider_does_not_take_is_named(
         ("mistral/mistral-large-latest", "logprobs", True),
         ("mistral/mistral-large-latest", "extra_body", {"top_k": 1}),
     ):
-        asked = ModelRequest(model, "", "Hi", temperature=0.1, parameters={option: value})
+        asked = ModelRequest(ModelTarget(model), "", "Hi", temperature=0.1, parameters={option: value})
         with pytest.raises(UpstreamError, match=f"{model} does not take {option}") as caught:
             bench.run(clients.complete(asked))
         assert caught.value.reason is FailureReason.REFUSED
@@ -735,12 +742,8 @@ def embed(request: pytest.FixtureRequest, bench: Bench, server: ModelServer) -> 
     """Asks for embeddings through one of the clients."""
 
     def ask(*texts: str, **more: Any) -> EmbeddingReply:
-        place = (
-            {"api_base": server.api_base, "api_key_env": "MY_API_KEY"} if request.param == "direct" else {}
-        )
-        asked = EmbeddingRequest(
-            "openai/text-embedding-3-small", texts, **{"timeout_s": 20.0, **place, **more}
-        )
+        place = server if request.param == "direct" else None
+        asked = EmbeddingRequest(target_of("openai/text-embedding-3-small", place, more), texts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # those of litellm
             return bench.run(bench.clients.embed(asked))
@@ -892,14 +895,14 @@ def test_a_refused_temperature_is_learned(complete: Complete, server: ModelServe
 )
 def test_a_protocols_name_is_not_sent(bench: Bench, server: ModelServer, model: str) -> None:
     """An `api_base` gets the name by which it knows the model."""
-    bench.run(bench.clients.complete(ModelRequest(model, "", "Hi", api_base=server.api_base)))
+    bench.run(bench.clients.complete(ModelRequest(ModelTarget(model, api_base=server.api_base), "", "Hi")))
     assert server.requests[0].body["model"] == "llama3"
 
 
 def test_keys_go_where_they_belong(bench: Bench, server: ModelServer) -> None:
     """A provider's key goes to the provider; an `api_base` gets the key that is named for it, or none."""
     for place, variable in (("", ""), (server.api_base, ""), (server.api_base, "MY_API_KEY")):
-        asked = ModelRequest("openai/gpt-4o", "", "Hi", api_base=place, api_key_env=variable)
+        asked = ModelRequest(ModelTarget("openai/gpt-4o", api_base=place, api_key_env=variable), "", "Hi")
         bench.run(bench.clients.complete(asked))
     sent = [request.headers.get("Authorization") for request in server.requests]
     assert sent == [f"Bearer {KEY}", None, f"Bearer {KEY}"]
@@ -912,7 +915,7 @@ def test_a_missing_key_ends_the_run(bench: Bench, server: ModelServer) -> None:
         ("", "", "OPENAI_API_KEY"),
         (server.api_base, "MINE_API_KEY", "MINE_API_KEY"),
     ):
-        asked = ModelRequest("openai/gpt-4o", "", "Hi", api_base=place, api_key_env=variable)
+        asked = ModelRequest(ModelTarget("openai/gpt-4o", api_base=place, api_key_env=variable), "", "Hi")
         with pytest.raises(UpstreamError, match=named) as caught:
             bench.run(clients.complete(asked))
         assert caught.value.ends_run
@@ -922,7 +925,7 @@ def test_a_missing_key_ends_the_run(bench: Bench, server: ModelServer) -> None:
 @pytest.mark.parametrize("variable", ["AWS_SECRET_ACCESS_KEY", "HOME", "PROCTOR_REDIS_URL"])
 def test_other_variables_are_sent_to_nobody(bench: Bench, server: ModelServer, variable: str) -> None:
     """A run that names one ends, with what to do about it; a worker that lists the variable sends it."""
-    asked = ModelRequest("m", "", "Hi", api_base=server.api_base, api_key_env=variable)
+    asked = ModelRequest(ModelTarget("m", api_base=server.api_base, api_key_env=variable), "", "Hi")
     with pytest.raises(UpstreamError, match="PROCTOR_KEY_VARIABLES") as caught:
         bench.run(ModelClients(lambda: bench.session, {variable: KEY}).complete(asked))
     assert (caught.value.reason, caught.value.ends_run) == (FailureReason.FORBIDDEN, True)
@@ -935,7 +938,7 @@ def test_other_variables_are_sent_to_nobody(bench: Bench, server: ModelServer, v
 
 def test_a_query_of_an_address_stays_behind_the_path(bench: Bench, server: ModelServer) -> None:
     """An `api_base` with a version in its query is called at the path that the protocol has."""
-    asked = ModelRequest("m", "", "Hi", api_base=f"{server.api_base}/?api-version=2024-10-21")
+    asked = ModelRequest(ModelTarget("m", api_base=f"{server.api_base}/?api-version=2024-10-21"), "", "Hi")
     assert bench.run(bench.clients.complete(asked)).text == "Hello"
     assert server.requests[0].path == "/v1/chat/completions"
 
@@ -949,7 +952,7 @@ def test_a_refused_connection_is_named(
     nowhere = "http://127.0.0.1:1/v1"
     monkeypatch.setenv("OPENAI_API_BASE", nowhere)
     monkeypatch.setenv("OPENAI_BASE_URL", nowhere)
-    asked = ModelRequest("openai/gpt-4o", "", "Hi", api_base=nowhere if is_direct else "")
+    asked = ModelRequest(ModelTarget("openai/gpt-4o", api_base=nowhere if is_direct else ""), "", "Hi")
     with pytest.raises(UpstreamError) as caught:
         bench.run(bench.clients.complete(asked))
     assert caught.value.reason is FailureReason.UNREACHABLE

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from shared.contracts.query_run import QueryRun
+from shared.upstream.model_target import ModelTarget
 from tests.support.model_server import ModelServer, Say
 from tests.support.scripted_api import ScriptedApi, Step
 from worker.upstream import query_client
@@ -60,7 +61,7 @@ def test_a_long_error_with_the_key(server: ModelServer, name: str, before: int, 
     text = f"{'e' * before} {WRITTEN[name]} {'e' * 500}"
     body = {"error": {"message": text}} if status != 200 else text
     server.script = lambda _prompt, _nth: Say(status=status, body=body)
-    request = ModelRequest("m", "", "Hi", api_base=server.api_base, api_key_env="SOME_API_KEY")
+    request = ModelRequest(ModelTarget("m", api_base=server.api_base, api_key_env="SOME_API_KEY"), "", "Hi")
 
     async def ask(session: aiohttp.ClientSession) -> UpstreamError:
         """Asks the model once."""
@@ -82,7 +83,10 @@ def test_the_reason_of_an_end_with_the_key(server: ModelServer, name: str, *, is
     choice = {"message": {"content": "Hi"}, "delta": {"content": "Hi"}, "finish_reason": reason}
     server.script = lambda _prompt, _nth: Say(body={"choices": [choice]})
     request = ModelRequest(
-        "m", "", "Hi", api_base=server.api_base, api_key_env="SOME_API_KEY", is_streamed=is_streamed
+        ModelTarget("m", api_base=server.api_base, api_key_env="SOME_API_KEY"),
+        "",
+        "Hi",
+        is_streamed=is_streamed,
     )
 
     async def ask(session: aiohttp.ClientSession) -> str:
@@ -100,7 +104,7 @@ def test_an_error_with_the_value_of_a_header(server: ModelServer, name: str) -> 
     """A header that a worker takes from its variables is kept as little as a key is."""
     server.script = lambda _prompt, _nth: Say(status=400, body={"error": {"message": f"bad {WRITTEN[name]}"}})
     headers = {"X-Key": "env:SOME_API_KEY"}
-    request = ModelRequest("m", "", "Hi", api_base=server.api_base, headers=headers)
+    request = ModelRequest(ModelTarget("m", api_base=server.api_base, headers=headers), "", "Hi")
 
     async def ask(session: aiohttp.ClientSession) -> UpstreamError:
         """Asks the model once."""

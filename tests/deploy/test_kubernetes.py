@@ -12,8 +12,8 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from shared.contracts.case_run import DEFAULT_TIMEOUT_S
 from shared.kinds import all_kinds
+from shared.upstream.model_target import DEFAULT_TIMEOUT_S
 from tests.deploy.check import OVERLAYS, rendered
 from tests.deploy.tools import find_tool
 from tests.support.cli import Cli

@@ -123,7 +123,7 @@ def test_a_broken_file_is_refused_before_anything_is_started(env: dict[str, str]
         check=True,
     )
     ((_, names),) = map(json.loads, done.stdout.splitlines())
-    assert "producer.load.bench_cases" in names
+    assert "producer.load.bench_config" in names
     assert [name for name in names if NETWORK.match(name)] == []
     assert not data.exists()
 

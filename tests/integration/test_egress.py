@@ -17,6 +17,7 @@ from shared.settings import Settings
 from shared.upstream.egress import EgressError, EgressPolicy
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.http_session import open_session
+from shared.upstream.model_target import ModelTarget
 from tests.support.model_server import ModelServer
 from worker.upstream import query_client
 from worker.upstream.chat import ModelRequest
@@ -119,7 +120,7 @@ def why_not(policy: EgressPolicy, url: str, **known: list[str]) -> UpstreamError
         """Asks for a place."""
         clients = ModelClients(lambda: session, {})
         with pytest.raises(UpstreamError) as caught:
-            await clients.complete(ModelRequest("m", "", "Hi", api_base=url, timeout_s=5))
+            await clients.complete(ModelRequest(ModelTarget("m", api_base=url, timeout_s=5), "", "Hi"))
         return caught.value
 
     return with_session(policy, ask, **known)
@@ -131,7 +132,7 @@ def answer_of(policy: EgressPolicy, url: str, **known: list[str]) -> str:
     async def ask(session: aiohttp.ClientSession) -> str:
         """Asks for a place."""
         clients = ModelClients(lambda: session, {})
-        return (await clients.complete(ModelRequest("m", "", "Hi", api_base=url))).text
+        return (await clients.complete(ModelRequest(ModelTarget("m", api_base=url), "", "Hi"))).text
 
     return with_session(policy, ask, **known)
 
@@ -275,7 +276,7 @@ def test_named_providers_keep_to_it(tmp_path: Path) -> None:
         clients = ModelClients(lambda: session, {"OPENAI_API_KEY": "sk-0123456789"})
         try:
             with pytest.raises(UpstreamError) as caught:
-                await clients.complete(ModelRequest("openai/gpt-4o", "", "Hi", timeout_s=60))
+                await clients.complete(ModelRequest(ModelTarget("openai/gpt-4o", timeout_s=60), "", "Hi"))
         finally:
             await clients.close()
         return caught.value

@@ -14,6 +14,7 @@ from shared import keys
 from shared.contracts.live_turns import LiveRun
 from shared.ledger.bounds import SUSPECT_STRIKES
 from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.model_target import ModelTarget
 from tests.support.inline_live import Answers, InlineLive, parrot
 from tests.support.live_desk import talks
 from worker.upstream.failures import UpstreamError
@@ -171,7 +172,7 @@ def test_a_retried_turn_asks_the_model_again_unless_told_not_to(make: Make, is_a
     """`retry --item` does not use the stored answer to the same question; with `--cached` it does."""
     live = make()
     turns = [{"threadId": name, "message": "question"} for name in "ab"]
-    run = live.submit(turns, live=LiveRun("m", api_base="http://localhost/v1"))
+    run = live.submit(turns, live=LiveRun(ModelTarget("m", api_base="http://localhost/v1")))
     live.work()
     asked = [len(live.asked)]
     for index, flag in ((0, False), (1, is_anew)):
@@ -185,7 +186,9 @@ def test_a_retried_turn_asks_the_model_again_unless_told_not_to(make: Make, is_a
 def test_a_cap_without_a_price_ends_the_run_at_once(make: Make) -> None:
     """Nothing is sent, and one turn says why."""
     live = make()
-    run = live.submit(talks(3, 3), live=LiveRun("m", api_base="http://localhost/v1", max_cost=1.0))
+    run = live.submit(
+        talks(3, 3), live=LiveRun(ModelTarget("m", api_base="http://localhost/v1"), max_cost=1.0)
+    )
     live.work()
     assert live.store.info(run).state == "aborted"
     errors = [json.loads(row.line)["error"]["code"] for row in live.store.rows(run) if row.code]

@@ -20,6 +20,7 @@ from shared.observability.counters import MOST_UPSTREAMS, OTHER
 from shared.server.client import RedisTarget
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.limits import Limits
+from shared.upstream.model_target import ModelTarget
 from tests.support.ledger_runs import decide, open_run, rows_of, submit_cases
 from tests.support.redis_server import RedisServer
 from tests.support.upstream import API, discipline
@@ -144,7 +145,7 @@ def test_a_retried_run_is_as_old_as_its_retry(redis_client: "redis.Redis") -> No
 
 def test_calls_are_counted_by_upstream_and_result(redis_client: "redis.Redis") -> None:
     """Results, latencies, pauses, waits and denials reach Redis when the process ends, at the latest."""
-    model = model_endpoint("openai/gpt-4o", "account1")
+    model = model_endpoint(ModelTarget("openai/gpt-4o"), "account1")
     limited = api_endpoint(API, limits=Limits(pace_s=0.2))
     refusal = UpstreamError(FailureReason.RATE_LIMITED, "slowly", status=429, wait_s=30)
 

@@ -16,6 +16,7 @@ from shared.settings import Settings
 from shared.upstream.egress import EgressPolicy
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.http_session import open_session
+from shared.upstream.model_target import ModelTarget
 from tests.support.certificates import make_certificates
 from tests.support.http_proxy import HttpProxy
 from tests.support.https_server import https_server
@@ -160,10 +161,10 @@ def test_models_are_asked_through_it(tmp_path: Path, proxy: HttpProxy) -> None:
     async def work(session: aiohttp.ClientSession) -> tuple[str, UpstreamError]:
         """Asks once over HTTP and once over HTTPS."""
         clients = ModelClients(lambda: session, {})
-        text = (await clients.complete(ModelRequest("m", "", "Hi", api_base=place))).text
+        text = (await clients.complete(ModelRequest(ModelTarget("m", api_base=place), "", "Hi"))).text
         proxy.refusal = b"403 Forbidden"
         with pytest.raises(UpstreamError) as caught:
-            await clients.complete(ModelRequest("m", "", "Hi", api_base="https://llm.test/v1"))
+            await clients.complete(ModelRequest(ModelTarget("m", api_base="https://llm.test/v1"), "", "Hi"))
         return text, caught.value
 
     with ModelServer() as server:

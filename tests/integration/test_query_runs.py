@@ -12,7 +12,7 @@ import pytest
 
 from producer.cli.dead_set import read_dead
 from producer.kinds.queries import QueryRuns
-from producer.load import dictionaries
+from producer.load import chunks
 from shared import keys
 from shared.ledger.bounds import FIRST_LAYOUT, PACKED_LAYOUT
 from shared.names import RunState
@@ -131,7 +131,7 @@ def test_a_large_run_is_stored_packed_and_reads_the_same(
     with ScriptedApi(script) as api:
         plain = desk.submit_queries(numbered(20), api_url=api.url)
         desk.ended(plain)
-        monkeypatch.setattr(dictionaries, "FEWEST_ITEMS", 20)
+        monkeypatch.setattr(chunks, "FEWEST_ITEMS", 20)
         packed = desk.submit_queries(numbered(20), api_url=api.url)
         desk.ended(packed)
         assert [desk.info(run).layout for run in (plain, packed)] == [FIRST_LAYOUT, PACKED_LAYOUT]

@@ -14,6 +14,7 @@ from shared.contracts.query_run import QueryRun
 from shared.upstream.egress import EgressPolicy
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.http_session import open_session
+from shared.upstream.model_target import ModelTarget
 from worker.upstream import query_client
 from worker.upstream.chat import ModelRequest
 from worker.upstream.failures import UpstreamError
@@ -114,7 +115,7 @@ def test_many_dead_connections_are_no_failures() -> None:
     async def ask(session: aiohttp.ClientSession) -> None:
         """Puts queries."""
         clients = ModelClients(lambda: session, {})
-        asked = [ModelRequest("m", "", f"{number}", api_base=server.url) for number in range(5)]
+        asked = [ModelRequest(ModelTarget("m", api_base=server.url), "", f"{number}") for number in range(5)]
         for _ in range(3):
             replies = await asyncio.gather(*map(clients.complete, asked))
             assert {reply.text for reply in replies} == {"yes"}
@@ -139,7 +140,7 @@ def test_what_was_perhaps_worked_on_is_not_sent_again(script: Script, after_s: f
     async def ask(session: aiohttp.ClientSession) -> None:
         """Puts queries."""
         clients = ModelClients(lambda: session, {})
-        request = ModelRequest("m", "", "Hi", api_base=server.url)
+        request = ModelRequest(ModelTarget("m", api_base=server.url), "", "Hi")
         if sent > 1:
             await clients.complete(request)
         with pytest.raises(UpstreamError) as caught:

@@ -24,6 +24,7 @@ from producer.sample_api.pace import LEAST, Pace
 from producer.sample_api.server import in_background, running
 from shared.errors import InfrastructureError
 from shared.names import Outcome
+from shared.upstream.model_target import ModelTarget
 from tests.support.processes import Processes
 from tests.support.sample_api import BASELINES, QUERY, Client, ask, evaluate, meeting
 from worker.queries.reply import Reply
@@ -188,7 +189,12 @@ def test_its_models_speak_openais_protocol() -> None:
             clients = DirectClient(lambda: session, {})
             replies = [
                 await clients.complete(
-                    ModelRequest(model, "", "What is 17 + 25?", api_base=f"{url}/v1", is_streamed=is_streamed)
+                    ModelRequest(
+                        ModelTarget(model, api_base=f"{url}/v1"),
+                        "",
+                        "What is 17 + 25?",
+                        is_streamed=is_streamed,
+                    )
                 )
                 for model in ("gpt-4o-mini", "mine")
                 for is_streamed in (False, True)
@@ -211,7 +217,7 @@ def test_its_models_misbehave_as_configured() -> None:
     async def asked() -> None:
         """Asks a model that is set to be too busy."""
         async with running(Behaviour("429", retry_after=7)) as url, aiohttp.ClientSession() as session:
-            request = ModelRequest("mine", "", "What is 17 + 25?", api_base=f"{url}/v1")
+            request = ModelRequest(ModelTarget("mine", api_base=f"{url}/v1"), "", "What is 17 + 25?")
             with pytest.raises(UpstreamError) as refused:
                 await DirectClient(lambda: session, {}).complete(request)
             assert (refused.value.status, refused.value.wait_s) == (429, 7)

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from producer.sample_api.server import running
+from shared.upstream.model_target import ModelTarget
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.model_clients import DirectClient
@@ -39,7 +40,7 @@ def ask(prompt: str, model: str = "mine", **more: Any) -> ModelReply:
             client, place = DirectClient(lambda: session, {}), f"{url}/v1"
             return [
                 await client.complete(
-                    ModelRequest(model, "", prompt, api_base=place, is_streamed=is_streamed, **more)
+                    ModelRequest(ModelTarget(model, place), "", prompt, is_streamed=is_streamed, **more)
                 )
                 for is_streamed in (False, True)
             ]
@@ -107,7 +108,7 @@ def embed(*texts: str) -> EmbeddingReply:
     async def embedded() -> EmbeddingReply:
         """The reply."""
         async with running() as url, aiohttp.ClientSession() as session:
-            request = EmbeddingRequest("mine", texts, api_base=f"{url}/v1")
+            request = EmbeddingRequest(ModelTarget("mine", api_base=f"{url}/v1"), texts)
             return await DirectClient(lambda: session, {}).embed(request)
 
     return asyncio.run(embedded())

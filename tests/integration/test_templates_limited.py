@@ -6,9 +6,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from producer.load.case_prompts import render
 from producer.load.template_engine import TemplateProblem
 from producer.load.template_process import IDLE_S, TemplateProcess
-from producer.load.templates import render
 from tests.support.benches import refusal, write
 from tests.support.eventually import eventually
 from tests.support.processes import is_running

@@ -62,9 +62,9 @@ def test_a_model_that_never_answered_is_given_up(
     model = ScriptedModel(scripted(failure))
 
     async def work(models: ModelCaller) -> tuple[list[Any], list[bool]]:
-        absent = [await models.are_absent([question()], scope(**OFF))]
+        absent = [await models.are_absent([question().target], scope(**OFF))]
         asked = [await ask(models, question(str(each)), scope(**OFF)) for each in range(3)]
-        absent.append(await models.are_absent([question()], scope(**OFF)))
+        absent.append(await models.are_absent([question().target], scope(**OFF)))
         return asked, absent
 
     asked, absent = with_models(redis_client, model, work)
@@ -150,7 +150,7 @@ def test_an_open_breaker_does_not_hold_what_is_given_up(redis_client: "redis.Red
         async with discipline(redis_client) as upstream:
             models = models_of(upstream, model)
             await ask(models, question(), scope(**OFF))
-            own = models._endpoint_of(question(), scope(**OFF))
+            own = models._endpoint_of(question().target, scope(**OFF))
 
             async def fail() -> Sent[str]:
                 raise UpstreamError(FailureReason.SERVER_ERROR, "no")

@@ -19,6 +19,7 @@ from shared.ledger.calls import ScriptCaller
 from shared.server.client import RedisTarget
 from shared.upstream.failure_reasons import FailureReason, Health
 from shared.upstream.limits import LimitBook, Limits, ScopeState
+from shared.upstream.model_target import ModelTarget
 from tests.benchmarks.simulate_refusals import bucket
 from tests.support.eventually import eventually
 from tests.support.processes import SHORT_LEASE_S, Processes
@@ -282,8 +283,10 @@ def test_a_broken_endpoint_of_a_model_holds_no_other_one_back(redis_client: "red
 
     A limit that is set for the model holds at each, and `reset` of the model closes the breaker.
     """
-    broken, healthy = (model_endpoint("mine", "", api_base=f"{API}/{name}") for name in ("a", "b"))
-    named = model_endpoint("mine", "")
+    broken, healthy = (
+        model_endpoint(ModelTarget("mine", api_base=f"{API}/{name}"), "") for name in ("a", "b")
+    )
+    named = model_endpoint(ModelTarget("mine"), "")
 
     async def work(upstream: UpstreamStack) -> None:
         for _ in range(20):

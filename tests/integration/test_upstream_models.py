@@ -22,6 +22,7 @@ from shared.ledger.ledger import Ledger
 from shared.upstream.cached_answers import AnswerBook
 from shared.upstream.costs import CostBook
 from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.model_target import ModelTarget
 from tests.support.asking import (
     MODEL,
     ScriptedModel,
@@ -82,7 +83,9 @@ def test_what_only_a_first_call_costs_counts_as_no_call(redis_client: "redis.Red
         """Asks the same twice, with a time limit that is shorter than the client takes to be ready."""
         model.on_prepare = lambda: in_flight.append(models._gate._limiter.in_flight)
         for is_cached in (False, True):
-            asked = await ask(models, question(timeout_s=0.1 - GRACE_S), scope(max_cost=1.0))
+            asked = await ask(
+                models, question(target=ModelTarget(MODEL, timeout_s=0.1 - GRACE_S)), scope(max_cost=1.0)
+            )
             assert isinstance(asked, Answered)
             assert asked.reply.is_cached is is_cached
 
@@ -132,7 +135,7 @@ def test_different_questions_and_repetitions_are_asked(redis_client: "redis.Redi
         question(),
         question(repeat=1),
         question(temperature=0.5),
-        question(api_base="http://localhost:1/v1"),
+        question(target=ModelTarget(MODEL, "http://localhost:1/v1")),
         question(parameters={"max_tokens": 7}),
     ]
 
@@ -406,7 +409,7 @@ def test_what_a_killed_process_had_is_free_after_its_lease(
 
 async def embed(models: ModelCaller, *texts: str, max_cost: float | None = None) -> EmbeddingOutcome:
     """Embeds texts on behalf of a run."""
-    request = EmbeddingRequest(MODEL, texts)
+    request = EmbeddingRequest(ModelTarget(MODEL), texts)
     return await models.embed(request, scope(max_cost=max_cost), History(), on_send=nullcontext)
 
 

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from shared import keys
 from shared.codecs.parked_items import History, ParkedState, WaitReason, encode_parked
-from shared.contracts.case_run import CaseRun, Endpoint
+from shared.contracts.case_run import CaseRun
 from shared.contracts.query_run import QueryRun
 from shared.kinds import CASES, QUERIES, TURNS, Kind, Storage
 from shared.ledger.ledger import Ledger
@@ -15,6 +16,7 @@ from shared.names import RunState
 from shared.runs import RunInfo, RunStore, upstreams
 from shared.runs.upstreams import Upstreams, upstreams_of
 from shared.upstream.limits import LimitBook, Limits
+from shared.upstream.model_target import ModelTarget
 from tests.support.run_infos import info
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ SCOPE = f"{MODEL} 1f2e3d4c"
 @pytest.fixture
 def asking() -> RunInfo:
     """A cases run under way, with two models and a cap of one dollar."""
-    place = Endpoint(api_base="http://Models.Example:80/v1")
-    bench = CaseRun("b", "Hi", {MODEL: Endpoint(), "mine": place}, judge_model=None, max_cost=1.0)
+    place = ModelTarget("mine", api_base="http://Models.Example:80/v1")
+    bench = CaseRun("b", "Hi", {MODEL: ModelTarget(MODEL), "mine": place}, max_cost=1.0)
     values = info(RunState.RUNNING, 4)
     return RunInfo(
         **{name: getattr(values, name) for name in ("run", "namespace", "created_ms", "total")},
@@ -42,7 +44,7 @@ def asking() -> RunInfo:
         tally={},
         threads=0,
         generation=0,
-        snapshot={"cases": bench.as_snapshot()},
+        snapshot={"cases": msgspec.to_builtins(bench)},
     )
 
 
@@ -91,7 +93,7 @@ def test_what_a_run_calls(asking: RunInfo) -> None:
 def test_a_run_calls_what_its_settings_say() -> None:
     """Nothing else is looked at; a run of queries has no breaker, since a query that fails has its result."""
     run = QueryRun(api_url="http://127.0.0.1:8000", delay_s=2.0)
-    called = upstreams_of(QUERIES, {"queries": run.as_snapshot()})
+    called = upstreams_of(QUERIES, {"queries": msgspec.to_builtins(run)})
     assert called is not None
     assert (called.pace_s, called.has_breaker, len(called.own)) == (2.0, False, 1)
     live = upstreams_of(TURNS, {"asking": {"model": MODEL, "max_cost": 2.0}})
@@ -104,7 +106,7 @@ def test_a_run_calls_what_its_settings_say() -> None:
 def test_an_open_breaker_holds_no_queries(redis_client: "redis.Redis", asking: RunInfo) -> None:
     """Of a run of queries only a pause of its API is named."""
     run = QueryRun(api_url="http://127.0.0.1:8000", delay_s=2.0)
-    queries = replace(asking, kind=QUERIES, snapshot={"queries": run.as_snapshot()})
+    queries = replace(asking, kind=QUERIES, snapshot={"queries": msgspec.to_builtins(run)})
     [own] = upstreams_of(QUERIES, queries.snapshot).own  # type: ignore[union-attr]  # the test above asserts it
     use(redis_client, own, open=now_ms(redis_client) + 30_500)
     assert why(redis_client, queries) == ""

@@ -5,30 +5,29 @@ import io
 import json
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.load.bench_config import read_bench
-from producer.load.case_contract import checked
-from producer.load.case_data import csv_rows, json_rows
-from producer.load.case_files import TextFile
+from producer.load.case_files import TextFile, csv_rows, json_rows
+from producer.load.contracts import checked
 from producer.load.problems import Problems
 from producer.load.source import Source
-from producer.load.yaml_events import YamlError, line_of
-from producer.load.yaml_text import parse_yaml
+from producer.load.yaml_text import YamlError, line_of, parse_yaml
 from shared.contracts.case_config import BenchConfig, CaseEntry
 from shared.contracts.case_run import (
     CasePayload,
     CaseRun,
-    Endpoint,
     Recorded,
     Validators,
     decode_case,
     encode_case,
 )
 from shared.errors import InputError
+from shared.upstream.model_target import ModelTarget
 
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20).filter(str.strip)
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -185,12 +184,12 @@ def test_items_travel(item: CasePayload) -> None:
 @given(
     JSON,
     st.none() | st.builds(Validators, TEXT, TEXT),
-    st.dictionaries(TEXT, st.builds(Endpoint, TEXT, TEXT)),
+    st.dictionaries(TEXT, st.builds(ModelTarget, TEXT, TEXT, TEXT)),
 )
-def test_settings_travel(schema: Any, validators: Validators | None, models: dict[str, Endpoint]) -> None:
+def test_settings_travel(schema: Any, validators: Validators | None, models: dict[str, ModelTarget]) -> None:
     """A run's settings come out of its snapshot as they went in."""
     run = CaseRun("n", "s", models, schema=schema, validators=validators)
-    assert CaseRun.from_snapshot(json.loads(json.dumps({"cases": run.as_snapshot()}))) == run
+    assert CaseRun.from_snapshot(json.loads(json.dumps({"cases": msgspec.to_builtins(run)}))) == run
 
 
 @pytest.mark.parametrize("depth", [400, 600, 5_000])

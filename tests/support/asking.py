@@ -18,14 +18,16 @@ from typing import Any
 from shared.clock import now_ms
 from shared.codecs.parked_items import History
 from shared.server.client import RedisTarget
+from shared.upstream.model_target import ModelTarget
 from tests.support.upstream import discipline
-from worker.upstream.chat import Destination, ModelReply, ModelRequest
+from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, pack
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import Answered, CallContext, CallDeferred, CallOutcome, ModelCaller
 from worker.upstream.stack import UpstreamStack
 
 MODEL = "acme/small"
+TARGET = ModelTarget(MODEL)
 PRICES: Mapping[str, tuple[float, float]] = {MODEL: (1e-6, 1e-5)}
 """Dollars a token of question and answer."""
 
@@ -58,7 +60,7 @@ class ScriptedModel:
     under_way: int = 0
     most: int = 0
 
-    async def prepare(self, request: Destination) -> None:  # noqa: ARG002 - as the protocol has it
+    async def prepare(self, target: ModelTarget) -> None:  # noqa: ARG002 - as the protocol has it
         """Makes itself ready."""
         self.on_prepare()
         await asyncio.sleep(self.prepare_s)
@@ -112,9 +114,9 @@ def models_of(upstream: UpstreamStack, client: ScriptedModel) -> ModelCaller:
     )
 
 
-def question(text: str = "Hello", **more: Any) -> ModelRequest:
+def question(text: str = "Hello", *, target: ModelTarget = TARGET, **more: Any) -> ModelRequest:
     """One request."""
-    return ModelRequest(MODEL, "", text, **more)
+    return ModelRequest(target, "", text, **more)
 
 
 def scope(run: str = "r1", **more: Any) -> CallContext:

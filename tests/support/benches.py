@@ -8,6 +8,7 @@ import pytest
 from producer.load.cases import PlannedRun, plan_run
 from producer.load.source import Source
 from producer.options import CaseChoice
+from shared.contracts.case_config import ModelConfig, RunSettings
 from shared.errors import ProctorError
 
 MINIMAL: Final[dict[str, Any]] = {"name": "bench", "system_prompt": "Answer.", "models": ["m"]}
@@ -24,8 +25,13 @@ def write(folder: Path, text: str, name: str = "bench.config.yaml") -> Path:
 
 
 def plan(path: Path, **choice: Any) -> PlannedRun:
-    """Reads a configuration, with what a command line would say."""
-    return plan_run(Source(path), CaseChoice(**choice))
+    """Reads a configuration, with what a command line would say; `judges` are those of `--judge`."""
+    settings = {name: choice.pop(name) for name in RunSettings.model_fields.keys() & choice.keys()}
+    if (judges := choice.pop("judges", None)) is not None:
+        settings |= {"judge_model": None, "judge_models": list(judges) or None}
+    own = {name: choice.pop(name) for name in ModelConfig.model_fields.keys() & choice.keys()}
+    above = RunSettings.model_construct(**settings)
+    return plan_run(Source(path), CaseChoice(above, model_config=ModelConfig.model_validate(own), **choice))
 
 
 def refusal(path: Path, **choice: Any) -> str:

@@ -10,14 +10,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
+
 from producer.document import document_of, totals_of
 from producer.documents import AnyRun
 from producer.report.formats import format_of
 from producer.report.interfaces import ReadsFiles
 from shared.codecs.item_rows import ItemRow
-from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, Mode, encode_case
+from shared.contracts.case_run import CasePayload, CaseRun, Mode, encode_case
 from shared.kinds import CASES
 from shared.runs import RunInfo
+from shared.upstream.model_target import ModelTarget
 from tests.support.run_infos import info as turns_info
 from worker.executors.case_results import CallDetails, case_document, case_line
 from worker.validation.pipeline import validate
@@ -31,9 +34,9 @@ NO_JSON: Final = "I would rather not say."
 
 def run_info(models: Sequence[str], cases: int, *, mode: Mode = "standard", repeat: int = 1) -> RunInfo:
     """A cases run as the store reads it."""
-    endpoints = {model: Endpoint() for model in models}
+    endpoints = {model: ModelTarget(model) for model in models}
     run = CaseRun("Support desk", "Answer in JSON.", endpoints, mode=mode, cases=cases, repeat=repeat)
-    snapshot: dict[str, Any] = {"v": 1, "source": "bench.yaml", "cases": run.as_snapshot()}
+    snapshot: dict[str, Any] = {"v": 1, "source": "bench.yaml", "cases": msgspec.to_builtins(run)}
     return replace(turns_info(total=cases * len(models) * repeat), kind=CASES, snapshot=snapshot)
 
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from producer import kinds
 from producer.aggregate.compared_items import Inputs, items_of
 from producer.aggregate.comparison import compare
@@ -63,7 +65,7 @@ def case_line(number: int, answer: str | None, *, is_good: bool = True, **change
 
 def planned(plan: PlannedRun, *, passes: bool = True) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
     """The lines and the settings of a bench's run as the command reads them; each item has an answer."""
-    run = replace(info(), kind=CASES, snapshot={SNAPSHOT_KEY: plan.run.as_snapshot(), GIT_KEY: None})
+    run = replace(info(), kind=CASES, snapshot={SNAPSHOT_KEY: msgspec.to_builtins(plan.run), GIT_KEY: None})
     read, lines = case_inputs(run), list[dict[str, Any]]()
     for at, item in enumerate(plan.items()):
         row = ItemRow(at, "p", b"", payload=encode_case(item))

@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from pydantic import ValidationError
 
 from producer.aggregate.gates import parse_gate
-from producer.cli.options.model_options import price_of
+from producer.cli.options.choices import price_of
 from producer.env_files import variables_in
 from producer.load.baselines import encode_baseline, read_baselines
-from producer.load.case_data import read_case_data
-from producer.load.case_files import TextFile
+from producer.load.bench_config import check_schema, check_validators
+from producer.load.case_files import TextFile, read_case_data
 from producer.load.case_files import decoded as text_of
-from producer.load.case_preconditions import check_schema, check_validators
 from producer.load.cases import plan_run
 from producer.load.detect import detect_kind
 from producer.load.problems import Problems
@@ -38,6 +38,7 @@ from shared.server.redis_url import mask_password, parse_redis_url
 from shared.settings import Settings, variable_of
 from shared.upstream.addresses import address_problem, with_path
 from shared.upstream.limits import Scope, limit_key
+from shared.upstream.model_target import ModelTarget
 from tests.support.turn_files import read_turns
 from worker.breakpoint.model_reply import read_reply as read_model_reply
 from worker.breakpoint.turn_wire import decode_turns
@@ -124,7 +125,7 @@ def _cases(name: str) -> Callable[[bytes], object]:
 
 def _plan(data: bytes) -> None:
     plan = plan_run(source_of(data), CaseChoice())
-    json.dumps(plan.run.as_snapshot())
+    json.dumps(msgspec.to_builtins(plan.run))
     for item, _ in zip(plan.items(), range(100), strict=False):
         encode_case(item)
 
@@ -161,7 +162,7 @@ def _urls(text: str) -> None:
     if not address_problem(text):
         with_path(text, "/chat/completions")
         limit_key(text)
-        model_endpoint("m", "", api_base=text)
+        model_endpoint(ModelTarget("m", api_base=text), "")
 
 
 def _reply_body(data: bytes) -> None:
@@ -216,8 +217,8 @@ def _query_reply(data: bytes) -> None:
 
 
 def _names(text: str) -> None:
-    model_endpoint(text, "account")
-    model_endpoint(text, "", api_base="http://localhost:1/v1")
+    model_endpoint(ModelTarget(text), "account")
+    model_endpoint(ModelTarget(text, api_base="http://localhost:1/v1"), "")
     Scope.parse(text)
     id_order(text)
     describe_parked([decode_parked(text)])

@@ -14,12 +14,13 @@ from shared.ledger import Wake
 from shared.ledger.ledger import Ledger
 from shared.runs import RunStore
 from shared.settings import Settings
+from shared.upstream.model_target import ModelTarget
 from tests.support.eventually import eventually
 from tests.support.turn_files import write_turns
 from worker.executors.chunk import ChunkRunner, Summary
 from worker.executors.turns import make_executor
 from worker.process import WorkerProcess
-from worker.upstream.chat import Destination, ModelReply, ModelRequest
+from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.model_caller import ModelCaller
 
@@ -78,7 +79,7 @@ class InlineLive:
         """Takes wake-ups, as a publisher does."""
         self.wakes += wakes
 
-    async def prepare(self, request: Destination) -> None:
+    async def prepare(self, target: ModelTarget) -> None:
         """Has nothing to do before a first call."""
 
     async def complete(self, request: ModelRequest) -> ModelReply:
@@ -94,7 +95,7 @@ class InlineLive:
     def submit(self, turns: Sequence[dict[str, Any]], **options: Any) -> str:
         """Submits turns and returns the run's id."""
         source = Source(write_turns(self.folder / "turns.jsonl", list(turns)))
-        live = LiveRun("m", api_base="http://localhost/v1", use_cache=False)
+        live = LiveRun(ModelTarget("m", api_base="http://localhost/v1"), use_cache=False)
         made = SubmitOptions(**{"live": live, "await_disk": False, **options})
         return submit(self.ledger, self, source, options=made).run
 

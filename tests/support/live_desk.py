@@ -11,6 +11,7 @@ from producer.options import SubmitOptions
 from producer.submit import submit
 from shared.contracts.live_turns import LiveRun
 from shared.runs import TurnRow
+from shared.upstream.model_target import ModelTarget
 from tests.support.eventually import eventually
 from tests.support.model_server import ModelServer, Say
 from tests.support.turn_files import write_turns
@@ -122,11 +123,12 @@ class LiveDesk(Desk):
         *,
         chunk_turns: int = 1_000,
         namespace: str = "",
+        api_base: str = "",
         **settings: Any,
     ) -> str:
         """Submits turns and returns the run's id; settings are those of `LiveRun`."""
         source = Source(write_turns(self.folder / "turns.jsonl", list(turns)))
-        live = LiveRun(**{"model": MODEL, "use_cache": False, **settings})
+        live = LiveRun(ModelTarget(MODEL, api_base), **{"use_cache": False, **settings})
         options = SubmitOptions(live=live, chunk_turns=chunk_turns, namespace=namespace, await_disk=False)
         return submit(self.ledger, self.publisher, source, options=options).run
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from producer.aggregate.gates import Gate
 from producer.document import document_of, totals_of
 from producer.report.formats import format_of
@@ -46,7 +48,11 @@ def turns_run(total: int, **changes: Any) -> RunInfo:
 
 def queries_run(total: int, *, source: str = "baselines.json", **changes: Any) -> RunInfo:
     """A queries run as the store reads it."""
-    snapshot: dict[str, Any] = {"v": 1, "source": source, "queries": QueryRun(delay_s=2.0).as_snapshot()}
+    snapshot: dict[str, Any] = {
+        "v": 1,
+        "source": source,
+        "queries": msgspec.to_builtins(QueryRun(delay_s=2.0)),
+    }
     kept = {"run": "eval-2026-02-10T14-30-00", "kind": QUERIES, "snapshot": snapshot}
     return replace(turns_info(RunState.FINISHED, total), **{**kept, **changes})
 

@@ -4,14 +4,15 @@ The verdict of a judge is paid for: it is in the cache, or kept here until all v
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState
 from shared.contracts.call_options import split_temperature
-from shared.contracts.case_run import CasePayload, CaseRun, Endpoint
+from shared.contracts.case_run import CasePayload, CaseRun
+from shared.upstream.model_target import ModelTarget
 from worker.executors.case_results import judge_detail
 from worker.upstream.budget import OverBudget
 from worker.upstream.chat import ModelReply, ModelRequest
@@ -50,16 +51,16 @@ class JudgesDeferred(NamedTuple):
 def judge_requests(run: CaseRun, payload: CasePayload, result: ValidationResult) -> list[ModelRequest]:
     """Makes the request to each judge; all get the same prompt."""
     prompt = judge_prompt(payload.expected, result.parsed_output)
-    return requests_to(run.judges, prompt, run, repeat=payload.repeat)
+    return requests_to(run.judges.values(), prompt, run, repeat=payload.repeat)
 
 
 def requests_to(
-    judges: Mapping[str, Endpoint], prompt: JudgePrompt, run: CaseRun, *, repeat: int = 0
+    judges: Iterable[ModelTarget], prompt: JudgePrompt, run: CaseRun, *, repeat: int = 0
 ) -> list[ModelRequest]:
     """Makes the request to each of some judges, with what the run says of calls to judges.
 
     Args:
-        judges: where each of them is.
+        judges: whom.
         prompt: what all of them are asked.
         run: the settings.
         repeat: which repetition has an answer of its own.
@@ -67,18 +68,9 @@ def requests_to(
     temperature, parameters = split_temperature(run.judge_params, JUDGE_TEMPERATURE)
     return [
         ModelRequest(
-            judge,
-            prompt.system,
-            prompt.user,
-            temperature=temperature,
-            parameters=parameters,
-            headers=run.model_headers.get(judge, {}),
-            api_base=place.api_base,
-            api_key_env=place.api_key_env,
-            timeout_s=run.timeout_s,
-            repeat=repeat,
+            judge, prompt.system, prompt.user, temperature=temperature, parameters=parameters, repeat=repeat
         )
-        for judge, place in judges.items()
+        for judge in judges
     ]
 
 

@@ -3,13 +3,14 @@
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from shared.contracts.call_options import split_temperature
 from shared.contracts.case_run import CasePayload, CaseRun, Image
 from shared.contracts.sent_messages import messages_as_sent
+from shared.upstream.model_target import ModelTarget
 from worker.upstream.chat import ModelRequest
 
 IMAGES_KEPT: Final = 16
@@ -56,38 +57,35 @@ def model_request(run: CaseRun, payload: CasePayload, image_urls: list[str]) -> 
         payload: the item.
         image_urls: the data URLs of its images.
 
-    >>> from shared.contracts.case_run import Endpoint
     >>> item = CasePayload(0, "m", "Hi", messages=[{"role": "user", "content": "Hi"}])
-    >>> run = CaseRun("bench", "Answer.", {"m": Endpoint()}, calls={"m": {"": {"params": {"seed": 1}}}})
+    >>> run = CaseRun("bench", "Answer.", {"m": ModelTarget("m")}, calls={"m": {"": {"params": {"seed": 1}}}})
     >>> request = model_request(run, item, [])
     >>> [message["role"] for message in request.messages], request.parameters
     (['system', 'user'], {'seed': 1})
     """
-    place, call = run.models[payload.model], run.calls.get(payload.model, {}).get(payload.prompt_id or "", {})
+    call = run.calls.get(payload.model, {}).get(payload.prompt_id or "", {})
     temperature, parameters = split_temperature(call.get("params", {}), run.temperature)
     system = run.system_prompt if payload.system is None else payload.system
     is_plain = payload.messages is None and not image_urls
     messages = [] if is_plain else messages_as_sent(payload, system, image_urls)
     return ModelRequest(
-        payload.model,
+        _target(run, payload.model, call),
         "" if messages else system,
         "" if messages else payload.input,
         messages=messages,
         temperature=temperature,
         parameters=parameters,
-        headers=call.get("headers", {}),
-        api_base=place.api_base,
-        api_key_env=place.api_key_env,
         is_streamed=run.stream,
-        timeout_s=run.timeout_s,
         repeat=payload.repeat,
     )
 
 
-def any_request(run: CaseRun, model: str) -> ModelRequest:
-    """Makes a request that goes where all requests to a model of the run go, without a question."""
-    place, calls = run.models[model], run.calls.get(model, {}).values()
-    headers: Mapping[str, str] = next((call.get("headers", {}) for call in calls), {})
-    return ModelRequest(
-        model, "", "", headers=headers, api_base=place.api_base, api_key_env=place.api_key_env
-    )
+def any_target(run: CaseRun, model: str) -> ModelTarget:
+    """Returns where all calls of a model under test go, whatever their prompt."""
+    return _target(run, model, next(iter(run.calls.get(model, {}).values()), {}))
+
+
+def _target(run: CaseRun, model: str, call: Mapping[str, Any]) -> ModelTarget:
+    """Returns a model under test with the headers of a call."""
+    target, headers = run.models[model], call.get("headers")
+    return msgspec.structs.replace(target, headers=headers) if headers else target

@@ -38,7 +38,7 @@ from worker.executors.case_judges import (
     ask_judges,
     judge_requests,
 )
-from worker.executors.case_requests import ImageMissingError, ImageUrls, any_request, model_request
+from worker.executors.case_requests import ImageMissingError, ImageUrls, any_target, model_request
 from worker.executors.case_results import (
     answer_of,
     case_document,
@@ -262,8 +262,8 @@ class CasesEngine:
         """Returns whether an error is the last one of a run none of whose models was ever reached."""
         if error.reason is not FailureReason.ABSENT:
             return False
-        places = [any_request(self._run, model) for model in self._run.models]
-        return await self._process.upstream.models.are_absent(places, self._context(item))
+        targets = [any_target(self._run, model) for model in self._run.models]
+        return await self._process.upstream.models.are_absent(targets, self._context(item))
 
     async def _validate(self, case: OpenCase, reply: ModelReply) -> JudgedCase:
         """Takes an answer through stages 0 to 3 and free checks.

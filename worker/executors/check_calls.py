@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from shared.codecs.parked_items import History, ParkedState
-from shared.contracts.case_run import CaseRun, Endpoint
+from shared.contracts.case_run import CaseRun
 from shared.contracts.checks import Check
 from shared.upstream.prices import cost_of
 from worker.executors.case_judges import (
@@ -258,23 +258,15 @@ async def _until_embedded(request: EmbeddingRequest, question: Question, desk: C
 def rubric_requests(question: Question, run: CaseRun) -> list[ModelRequest]:
     """Makes the request to each judge of a rubric; repetitions share answers to equal outputs."""
     prompt = rubric_prompt(question.check, question.subject)
-    judges = {judge: run.check_models.get(judge, Endpoint()) for judge in judges_of(question.check)}
+    judges = (run.check_models[judge] for judge in dict.fromkeys(judges_of(question.check)))
     return requests_to(judges, prompt, run)
 
 
 def embedding_request(questions: Sequence[Question], run: CaseRun) -> EmbeddingRequest:
     """Makes one request of the texts of some questions to the same model, each text once."""
     model = questions[0].check.options["model"]
-    place = run.check_models.get(model, Endpoint())
     texts = [text for each in questions for text in texts_of(each.check, each.subject.text)]
-    return EmbeddingRequest(
-        model,
-        list(dict.fromkeys(texts)),
-        api_base=place.api_base,
-        api_key_env=place.api_key_env,
-        headers=run.model_headers.get(model, {}),
-        timeout_s=run.timeout_s,
-    )
+    return EmbeddingRequest(run.check_models[model], list(dict.fromkeys(texts)))
 
 
 def _price(question: Question, run: CaseRun) -> float | None:

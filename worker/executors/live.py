@@ -354,15 +354,7 @@ class LiveClaim:
 
 def request_of(settings: LiveRun, prompt: TurnPrompt) -> ModelRequest:
     """Builds the model request of a question."""
-    return ModelRequest(
-        settings.model,
-        prompt.system,
-        prompt.user,
-        temperature=settings.temperature,
-        api_base=settings.api_base,
-        api_key_env=settings.api_key_env,
-        timeout_s=settings.timeout_s,
-    )
+    return ModelRequest(settings.target, prompt.system, prompt.user, temperature=settings.temperature)
 
 
 def context_of(settings: LiveRun, run: str, owner: str, *, is_anew: bool) -> CallContext:
@@ -388,7 +380,7 @@ def context_of(settings: LiveRun, run: str, owner: str, *, is_anew: bool) -> Cal
 def call_of(settings: LiveRun | None, reply: ModelReply, history: History) -> TracedCall:
     """Builds the trace entry of an answer: what it took and what it cost."""
     return TracedCall(
-        settings.model if settings else "",
+        settings.target.model if settings else "",
         max(1, history.attempts),
         reply.is_cached,
         reply.latency_ms,

@@ -74,29 +74,30 @@ def identity_of(request: ModelRequest) -> dict[str, Any]:
 
     The key that pays and the time limit are not part of it, the number of the repetition is.
 
-    >>> one = ModelRequest("m", "", "Hello", parameters={"a": 1, "b": 2})
-    >>> other = ModelRequest("m", "", "Hello", parameters={"b": 2, "a": 1}, timeout_s=1)
+    >>> from shared.upstream.model_target import ModelTarget
+    >>> one = ModelRequest(ModelTarget("m"), "", "Hello", parameters={"a": 1, "b": 2})
+    >>> other = ModelRequest(ModelTarget("m", timeout_s=1), "", "Hello", parameters={"b": 2, "a": 1})
     >>> identity_of(one) == identity_of(other)
     True
-    >>> identity_of(one) == identity_of(ModelRequest("m", "Hello", ""))
+    >>> identity_of(one) == identity_of(ModelRequest(ModelTarget("m"), "Hello", ""))
     False
-    >>> len(digest_of(identity_of(ModelRequest("m", "", chr(0xD800)))))
+    >>> len(digest_of(identity_of(ModelRequest(ModelTarget("m"), "", chr(0xD800)))))
     64
     """
     identity: dict[str, Any] = {
-        "model": request.model,
+        **request.target.place,
         "system": request.system,
         "user": request.user,
         "temperature": request.temperature,
         "parameters": dict(request.parameters),
-        "api_base": request.api_base,
         "stream": request.is_streamed,
         "repeat": request.repeat,
     }
     if request.messages:
         identity["messages"] = [*request.messages]
-    if request.headers:  # values of the workers' variables are not part of it, only their names
-        identity["headers"] = sorted((name.lower(), value) for name, value in request.headers.items())
+    # Of the variables of workers the names are part of it, and not the values.
+    if headers := request.target.headers:
+        identity["headers"] = sorted((name.lower(), value) for name, value in headers.items())
     return identity
 
 

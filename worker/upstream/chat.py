@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from shared.upstream.model_target import ModelTarget
 from shared.upstream.prices import ANSWER_LIMITS
 
 PREFIXES: Final = (
@@ -30,41 +31,12 @@ IMAGE_TOKENS: Final = 1_024
 """What an image costs, about: its bytes say nothing of that."""
 
 
-class Destination(Protocol):
-    """The endpoint and the credentials of a call, which all requests have in common."""
-
-    @property
-    def model(self) -> str:
-        """As the configuration names it."""
-        ...
-
-    @property
-    def api_base(self) -> str:
-        """URL of an OpenAI-compatible endpoint; empty: the provider's own place."""
-        ...
-
-    @property
-    def api_key_env(self) -> str:
-        """The variable of the worker's environment that holds the key."""
-        ...
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Headers of the request: literal, or `env:VARIABLE`."""
-        ...
-
-    @property
-    def timeout_s(self) -> float:
-        """Hard limit of one call."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One question; equal requests may share one answer."""
 
-    model: str
-    """As the configuration names it, such as `openai/gpt-4o`."""
+    target: ModelTarget
+    """The model."""
     system: str
     """The first message; none is sent when it is empty."""
     user: str
@@ -73,21 +45,17 @@ class ModelRequest:
     """The whole conversation in the protocol's form; where there is one, it replaces `system` and `user`."""
     temperature: float | None = None
     """None leaves it to the provider."""
-    api_base: str = ""
-    """URL of an OpenAI-compatible endpoint; empty: the provider's own place."""
-    api_key_env: str = ""
-    """The variable of the worker's environment that holds the key; empty: the provider's usual one, and none
-    for an `api_base`."""
     is_streamed: bool = False
     """Whether the answer is taken piece by piece, so that the time to its first token is known."""
-    timeout_s: float = 120.0
-    """Hard limit of one call."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Other parameters of the request, such as `max_tokens` or `response_format`."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers of the request: literal, or `env:VARIABLE` of the worker's environment."""
     repeat: int = 0
     """Which repetition it is: repetitions are different questions."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model, as the configuration has it."""
+        return self.target.model
 
 
 def served_name(model: str) -> str:
@@ -155,9 +123,10 @@ class TokenEstimate(NamedTuple):
 def estimate_tokens(request: ModelRequest) -> TokenEstimate:
     """Estimates the tokens of a call.
 
-    >>> estimate_tokens(ModelRequest("m", "", "Hello you"))
+    >>> model = ModelTarget("m")
+    >>> estimate_tokens(ModelRequest(model, "", "Hello you"))
     TokenEstimate(prompt=11, answer=1024, is_guess=True)
-    >>> estimate_tokens(ModelRequest("m", "Be brief.", "Hello you", parameters={"max_tokens": 20}))
+    >>> estimate_tokens(ModelRequest(model, "Be brief.", "Hello you", parameters={"max_tokens": 20}))
     TokenEstimate(prompt=22, answer=20, is_guess=False)
     """
     messages = messages_of(request)
@@ -174,7 +143,8 @@ def estimate_tokens(request: ModelRequest) -> TokenEstimate:
 def options_of(request: ModelRequest) -> dict[str, Any]:
     """Returns the options of a request as they are in its body: those of `extra_body` beside the others.
 
-    >>> options_of(ModelRequest("m", "", "Hi", parameters={"seed": 1, "extra_body": {"top_k": 5}}))
+    >>> options = {"seed": 1, "extra_body": {"top_k": 5}}
+    >>> options_of(ModelRequest(ModelTarget("m"), "", "Hi", parameters=options))
     {'seed': 1, 'top_k': 5}
     """
     plain = {name: value for name, value in request.parameters.items() if name != "extra_body"}
@@ -184,7 +154,7 @@ def options_of(request: ModelRequest) -> dict[str, Any]:
 def messages_of(request: ModelRequest) -> list[Mapping[str, Any]]:
     """Makes the messages of a request: those it has; else two, or one without a system prompt.
 
-    >>> messages_of(ModelRequest("m", "", "Hi"))
+    >>> messages_of(ModelRequest(ModelTarget("m"), "", "Hi"))
     [{'role': 'user', 'content': 'Hi'}]
     """
     if request.messages:

@@ -6,13 +6,14 @@ Vectors are kept as 32-bit floats, as models compute them: a fourth of the memor
 """
 
 from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.model_target import ModelTarget
 from worker.upstream.chat import TokenEstimate, estimate_text_tokens, served_name
 from worker.upstream.failures import UpstreamError
 
@@ -28,19 +29,15 @@ FLOATS: Final = "f"
 class EmbeddingRequest:
     """Texts to be embedded by one call; equal requests share one reply."""
 
-    model: str
-    """As the configuration names it, such as `openai/text-embedding-3-small`."""
+    target: ModelTarget
+    """The model."""
     texts: Sequence[str]
     """At least one; providers refuse empty ones."""
-    api_base: str = ""
-    """URL of an OpenAI-compatible endpoint; empty: the provider's own place."""
-    api_key_env: str = ""
-    """The variable of the worker's environment that holds the key; empty: the provider's usual one, and none
-    for an `api_base`."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers of the request: literal, or `env:VARIABLE` of the worker's environment."""
-    timeout_s: float = 120.0
-    """Hard limit of one call."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model, as the configuration has it."""
+        return self.target.model
 
 
 class EmbeddingReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -80,7 +77,7 @@ def pack(vector: Sequence[float]) -> bytes:
 def body_of_embedding(request: EmbeddingRequest) -> dict[str, Any]:
     """Makes the body of a request.
 
-    >>> body_of_embedding(EmbeddingRequest("openai/mine", ["Hi"]))
+    >>> body_of_embedding(EmbeddingRequest(ModelTarget("openai/mine"), ["Hi"]))
     {'model': 'mine', 'input': ['Hi']}
     """
     return {"model": served_name(request.model), "input": [*request.texts]}
@@ -89,7 +86,7 @@ def body_of_embedding(request: EmbeddingRequest) -> dict[str, Any]:
 def estimate_embedding(request: EmbeddingRequest) -> TokenEstimate:
     """Estimates the tokens of a call.
 
-    >>> estimate_embedding(EmbeddingRequest("m", ["Hello you", "Hi"])).tokens
+    >>> estimate_embedding(EmbeddingRequest(ModelTarget("m"), ["Hello you", "Hi"])).tokens
     4
     """
     return TokenEstimate(sum(map(estimate_text_tokens, request.texts)), 0, is_guess=False)
@@ -99,10 +96,9 @@ def identity_of_embedding(request: EmbeddingRequest) -> dict[str, Any]:
     """Returns what identical requests have in common."""
     return {
         "operation": "embeddings",
-        "model": request.model,
+        **request.target.place,
         "texts": [*request.texts],
-        "api_base": request.api_base,
-        "headers": sorted((name.lower(), value) for name, value in request.headers.items()),
+        "headers": sorted((name.lower(), value) for name, value in request.target.headers.items()),
     }
 
 

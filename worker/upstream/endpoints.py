@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from shared.upstream.limits import Limits, Scope, limit_key, model_key, upstream_key
+from shared.upstream.model_target import ModelTarget
 
 UNLIMITED: Final = Limits()
 
@@ -49,23 +50,20 @@ def api_endpoint(
     return Endpoint((Scope(limit_key(url), limits=limits), *more), has_breaker, timeout_s)
 
 
-def model_endpoint(
-    model: str, account: str, *more: Scope, api_base: str = "", timeout_s: float = 60.0
-) -> Endpoint:
+def model_endpoint(target: ModelTarget, account: str, *more: Scope, grace_s: float = 0.0) -> Endpoint:
     """Names a model.
 
     Args:
-        model: as the configuration names it.
+        target: the model, and where it is called.
         account: `shared.upstream.limits.account_of` the key that is used.
         more: other scopes whose limits hold, such as the run's.
-        api_base: of a model that is not at its provider's own place.
-        timeout_s: hard limit of one call.
+        grace_s: what is added to the hard limit of one call.
 
-    >>> [scope.name for scope in model_endpoint("openai/gpt-4o", "1f2e3d4c").scopes]
+    >>> [scope.name for scope in model_endpoint(ModelTarget("openai/gpt-4o"), "1f2e3d4c").scopes]
     ['openai/gpt-4o 1f2e3d4c', 'openai 1f2e3d4c']
-    >>> [scope.name for scope in model_endpoint("mine", "", api_base="http://localhost:1/v1").scopes]
+    >>> [scope.name for scope in model_endpoint(ModelTarget("mine", "http://localhost:1/v1"), "").scopes]
     ['mine @http://localhost:1/v1', 'http://localhost:1/v1']
     """
-    upstream = Scope(upstream_key(model, api_base), account)
-    own = Scope(model_key(model), account, place=upstream.key if api_base else "")
-    return Endpoint((*dict.fromkeys((own, upstream)), *more), timeout_s=timeout_s)
+    upstream = Scope(upstream_key(target), account)
+    own = Scope(model_key(target.model), account, place=upstream.key if target.api_base else "")
+    return Endpoint((*dict.fromkeys((own, upstream)), *more), timeout_s=target.timeout_s + grace_s)

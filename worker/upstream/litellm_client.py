@@ -26,8 +26,9 @@ import aiohttp
 
 from shared.upstream.egress import DEEPEST, egress_error
 from shared.upstream.failure_reasons import FIRST_SERVER_ERROR, FailureReason, reason_of_status
+from shared.upstream.model_target import ModelTarget
 from shared.upstream.proxies import proxy_problem
-from worker.upstream.chat import Destination, ModelReply, ModelRequest, messages_of
+from worker.upstream.chat import ModelReply, ModelRequest, messages_of
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
@@ -84,7 +85,7 @@ class LitellmClient:
             UpstreamError: there is no answer.
         """
         try:
-            key = needed_key(request, self._environment)
+            key = needed_key(request.target, self._environment)
             return await self._call(await self._library(request.model), request, key)
         except UpstreamError as error:
             raise kept_error(error, self._environment) from None
@@ -96,7 +97,7 @@ class LitellmClient:
             UpstreamError: there are none.
         """
         try:
-            key = needed_key(request, self._environment)
+            key = needed_key(request.target, self._environment)
             return await self._embed(await self._library(request.model), request, key)
         except UpstreamError as error:
             raise kept_error(error, self._environment) from None
@@ -120,19 +121,19 @@ class LitellmClient:
 
     async def _call(self, litellm: Any, request: ModelRequest, key: str) -> ModelReply:
         """Makes one call; everything that goes wrong is raised in our own words."""
-        arguments = arguments_of(fitted(litellm, request)) | self._access(request, key)
+        arguments = arguments_of(fitted(litellm, request)) | self._access(request.target, key)
         exchange, first_ms, cost = HttpExchange(), None, None
         completion, failure = None, None
         token = CURRENT_EXCHANGE.set(exchange)
         try:
-            async with asyncio.timeout(request.timeout_s):
+            async with asyncio.timeout(request.target.timeout_s):
                 reply = await litellm.acompletion(**arguments)
                 if request.is_streamed:
                     completion, first_ms = await _read_pieces(reply, exchange)
                 else:
                     completion, cost = _read(reply), _cost(reply)
         except TimeoutError:
-            raise _too_late(request) from None
+            raise _too_late(request.target) from None
         except Exception as error:  # noqa: BLE001 - nothing of litellm passes this border
             failure = translated(error, request.model)
         finally:
@@ -155,18 +156,18 @@ class LitellmClient:
         arguments = {
             "model": request.model,
             "input": [*request.texts],
-            "timeout": request.timeout_s,
+            "timeout": request.target.timeout_s,
             "num_retries": 0,
             "max_retries": 0,
-            **self._access(request, key),
+            **self._access(request.target, key),
         }
         exchange = HttpExchange()
         token = CURRENT_EXCHANGE.set(exchange)
         try:
-            async with asyncio.timeout(request.timeout_s):
+            async with asyncio.timeout(request.target.timeout_s):
                 reply = await litellm.aembedding(**arguments)
         except TimeoutError:
-            raise _too_late(request) from None
+            raise _too_late(request.target) from None
         except Exception as error:  # noqa: BLE001 - nothing of litellm passes this border
             raise translated(error, request.model) from None
         finally:
@@ -176,19 +177,19 @@ class LitellmClient:
         tokens, _ = read_usage(document.get("usage"))
         return EmbeddingReply(packed, exchange.latency_ms, tokens, None if tokens is None else _cost(reply))
 
-    def _access(self, request: Destination, key: str) -> dict[str, Any]:
+    def _access(self, target: ModelTarget, key: str) -> dict[str, Any]:
         """Makes the arguments that say how a request is sent: session, headers and key."""
         if self._guarded is None:
             self._guarded = open_guarded_session(self._session())
         arguments: dict[str, Any] = {"shared_session": self._guarded}
-        if headers := own_headers(request, self._environment):
+        if headers := own_headers(target, self._environment):
             arguments["extra_headers"] = headers
             key = key or NO_KEY  # a header takes its place, and litellm requires one
         return arguments | ({"api_key": key} if key else {})
 
 
-def _too_late(request: Destination) -> UpstreamError:
-    text = f"{request.model} gave no answer within {request.timeout_s:g} s"
+def _too_late(target: ModelTarget) -> UpstreamError:
+    text = f"{target.model} gave no answer within {target.timeout_s:g} s"
     return UpstreamError(FailureReason.TIMEOUT, text)
 
 
@@ -223,7 +224,7 @@ def warm_up(litellm: Any, model: str) -> None:
         litellm: the library.
         model: one that is about to be called.
     """
-    request = ModelRequest(model, "", "ready?", timeout_s=WARM_S)
+    request = ModelRequest(ModelTarget(model, timeout_s=WARM_S), "", "ready?")
     with warnings.catch_warnings(), suppress(Exception):  # the real call says what is wrong
         warnings.simplefilter("ignore")
         litellm.completion(**arguments_of(request), api_key=NO_KEY, mock_response="ready")
@@ -234,14 +235,14 @@ def warm_up(litellm: Any, model: str) -> None:
 def arguments_of(request: ModelRequest) -> dict[str, Any]:
     """Makes the arguments of a call: one request is sent, whatever comes of it.
 
-    >>> arguments_of(ModelRequest("openai/gpt-4o", "", "Hi", timeout_s=9))["max_retries"]
+    >>> arguments_of(ModelRequest(ModelTarget("openai/gpt-4o"), "", "Hi"))["max_retries"]
     0
     """
     arguments = {
         **request.parameters,
         "model": request.model,
         "messages": messages_of(request),
-        "timeout": request.timeout_s,
+        "timeout": request.target.timeout_s,
         "num_retries": 0,
         "max_retries": 0,
     }

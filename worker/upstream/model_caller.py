@@ -31,10 +31,10 @@ from shared.observability.counters import CallCount
 from shared.upstream.costs import MOST_USD, to_nanos
 from shared.upstream.failure_reasons import BILLED, FailureReason
 from shared.upstream.limits import account_of
+from shared.upstream.model_target import ModelTarget
 from worker.upstream.budget import Budget, Estimate, OverBudget, Reservation
 from worker.upstream.cache import Lead, ResponseCache, identity_of
 from worker.upstream.chat import (
-    Destination,
     ModelReply,
     ModelRequest,
     TokenEstimate,
@@ -71,7 +71,7 @@ MOST_TOKENS: Final = 1_000_000_000
 class ModelClient(Protocol):
     """Calls models; one of a process, on its event loop."""
 
-    async def prepare(self, request: Destination) -> None:
+    async def prepare(self, target: ModelTarget) -> None:
         """Does what only a first call needs, before limits and the time of the call count."""
         ...
 
@@ -246,7 +246,7 @@ class ModelCaller:
         contacts: Contacts,
         *,
         cost_of: CostOf,
-        key_of: Callable[[Destination], str],
+        key_of: Callable[[ModelTarget], str],
     ) -> None:
         self._gate = gate
         self._clients = clients
@@ -322,14 +322,14 @@ class ModelCaller:
         outcome = await self._answer(self._embeddings, request, context, history, on_send)
         return Embedded(*outcome) if isinstance(outcome, _Success) else outcome
 
-    async def are_absent(self, places: Iterable[Destination], context: CallContext) -> bool:
+    async def are_absent(self, targets: Iterable[ModelTarget], context: CallContext) -> bool:
         """Returns whether the run has given up all of some models, because none of them was ever reached.
 
         Raises:
             RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
         """
         return await self._contacts.are_absent(
-            *(_contact(context, self._endpoint_of(place, context)) for place in places)
+            *(_contact(context, self._endpoint_of(target, context)) for target in targets)
         )
 
     async def _answer(
@@ -368,12 +368,12 @@ class ModelCaller:
         """Calls until there is an answer, or a wait that is too long to be waited here."""
         size, estimate = operation.size_of(request), None
         if context.max_cost is not None:
-            estimate = self._estimate(request, size, context)
+            estimate = self._estimate(request.model, size, context)
             if estimate is None:
                 text = f"the price of {request.model} is not known, and the run has a cost cap"
                 return CallFailed(UpstreamError(FailureReason.UNPRICED, text), history)
         planned = _Call(operation, request, context, on_send, size, estimate)
-        await self._clients.prepare(request)
+        await self._clients.prepare(request.target)
         while True:
             try:
                 resend = history.attempts + history.throttled
@@ -384,11 +384,11 @@ class ModelCaller:
                     context.retry, history, error.reason, now_ms=now_ms(), wait_s=error.wait_s
                 )
                 if isinstance(step, GiveUp):
-                    log_call_failure(request, error, attempt, None)
+                    log_call_failure(request.target, error, attempt, None)
                     return CallFailed(error, history)
                 self._gate.counts.add(request.model, CallCount.RETRIES + error.code)
                 wait_ms = step.ms - now_ms()
-                log_call_failure(request, error, attempt, max(0, wait_ms) / 1000)
+                log_call_failure(request.target, error, attempt, max(0, wait_ms) / 1000)
                 if frees_slot(error.reason, wait_ms):
                     return CallDeferred(step.ms, WaitReason.RETRY, history)
                 await asyncio.sleep(max(0, wait_ms) / 1000)
@@ -402,7 +402,7 @@ class ModelCaller:
     async def _call_once(self, planned: _Call[Request, Reply]) -> Reply | Deferred | OverBudget:
         """Makes one call, within the budget and through the gate."""
         request, context, bill = planned.request, planned.context, _Bill()
-        endpoint = self._endpoint_of(request, context)
+        endpoint = self._endpoint_of(request.target, context)
         reserved: Reservation | None = None
         if planned.estimate is not None and context.max_cost is not None:
             held = await self._budget.reserve(context.run, request.model, planned.estimate, context.max_cost)
@@ -413,7 +413,7 @@ class ModelCaller:
             send, owner = partial(self._send, planned, bill, _contact(context, endpoint)), context.owner
             called = await self._gate.call(endpoint, send, owner=owner, tokens=planned.size.tokens)
             if isinstance(called, Deferred):
-                await self._refuse_absent(called, request, context)
+                await self._refuse_absent(called, request.target, context)
         except UpstreamError as error:
             if error.reason not in BILLED:
                 bill.usd = 0.0
@@ -424,20 +424,19 @@ class ModelCaller:
             if reserved is not None:
                 self._budget.settle(reserved, bill.usd, is_answer=bill.is_answer)
 
-    def _endpoint_of(self, request: Destination, context: CallContext) -> Endpoint:
-        """Names the endpoint of a request."""
-        account = account_of(self._key_of(request))
-        place = request.model, request.api_base, account
-        return self._endpoint(place, request.timeout_s, context.run, context.concurrency)
+    def _endpoint_of(self, target: ModelTarget, context: CallContext) -> Endpoint:
+        """Names the endpoint of a model."""
+        place = target.model, target.api_base, account_of(self._key_of(target))
+        return self._endpoint(place, target.timeout_s, context.run, context.concurrency)
 
-    async def _refuse_absent(self, called: Deferred, request: Destination, context: CallContext) -> None:
+    async def _refuse_absent(self, called: Deferred, target: ModelTarget, context: CallContext) -> None:
         """Ends a call that waits for the breaker of an endpoint which the run has given up.
 
         Raises:
             UpstreamError: it waits for that.
         """
-        if called.reason is WaitReason.BREAKER_OPEN and await self.are_absent([request], context):
-            raise UpstreamError(FailureReason.ABSENT, f"{request.model} was never reached")
+        if called.reason is WaitReason.BREAKER_OPEN and await self.are_absent([target], context):
+            raise UpstreamError(FailureReason.ABSENT, f"{target.model} was never reached")
 
     async def _send(self, planned: _Call[Request, Reply], bill: _Bill, contact: Contact) -> Sent[Reply]:
         """Sends the request, in a span where tracing is on; the reply is priced and counted."""
@@ -445,7 +444,7 @@ class ModelCaller:
         bill.usd = None
         with planned.on_send(), self._span(planned) as span:
             try:
-                reply = self._priced(request, await operation.send(request), planned.context)
+                reply = self._priced(request.model, await operation.send(request), planned.context)
             except UpstreamError as error:
                 span.fail(error.code)
                 span.set({"http.response.status_code": error.status or None})
@@ -474,18 +473,18 @@ class ModelCaller:
             if tokens is not None and 0 < tokens <= MOST_TOKENS:
                 counts.add(model, CallCount.TOKENS + type_, tokens)
 
-    def _estimate(self, request: Destination, size: TokenEstimate, context: CallContext) -> Estimate | None:
+    def _estimate(self, model: str, size: TokenEstimate, context: CallContext) -> Estimate | None:
         """Estimates what a call may cost; None when its price is not known."""
-        usd = self._cost_of(request.model, size.prompt, size.answer, context.prices)
+        usd = self._cost_of(model, size.prompt, size.answer, context.prices)
         if usd is None or not size.is_guess:
             return None if usd is None else Estimate(usd)
-        return Estimate(usd, self._cost_of(request.model, size.prompt, 0, context.prices))
+        return Estimate(usd, self._cost_of(model, size.prompt, 0, context.prices))
 
-    def _priced(self, request: Destination, reply: Reply, context: CallContext) -> Reply:
+    def _priced(self, model: str, reply: Reply, context: CallContext) -> Reply:
         """Writes into a reply what it cost, as far as that is known."""
-        if reply.cost_usd is not None and request.model not in context.prices:
+        if reply.cost_usd is not None and model not in context.prices:
             return reply
-        usd = self._cost_of(request.model, reply.prompt_tokens, reply.completion_tokens, context.prices)
+        usd = self._cost_of(model, reply.prompt_tokens, reply.completion_tokens, context.prices)
         return reply if usd is None else msgspec.structs.replace(reply, cost_usd=usd)
 
 
@@ -513,5 +512,5 @@ def _endpoint(place: tuple[str, str, str], timeout_s: float, run: str, concurren
     Without a bound the run's calls are still counted, for people who watch it.
     """
     model, api_base, account = place
-    own = run_scope(run, concurrency=concurrency)
-    return model_endpoint(model, account, own, api_base=api_base, timeout_s=timeout_s + GRACE_S)
+    target, own = ModelTarget(model, api_base, timeout_s=timeout_s), run_scope(run, concurrency=concurrency)
+    return model_endpoint(target, account, own, grace_s=GRACE_S)

@@ -22,8 +22,9 @@ from shared.scrubbing import kept
 from shared.upstream.addresses import shown_url, with_path
 from shared.upstream.egress import EgressError
 from shared.upstream.failure_reasons import NOT_FOUND, FailureReason, reason_of_status
+from shared.upstream.model_target import ModelTarget
 from shared.upstream.proxies import proxy_problem
-from worker.upstream.chat import Destination, ModelReply, ModelRequest, messages_of, options_of, served_name
+from worker.upstream.chat import ModelReply, ModelRequest, messages_of, options_of, served_name
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
@@ -79,10 +80,10 @@ class ModelClients:
         self._named: LitellmClient | None = None
         self._untempered: set[tuple[str, str]] = set()
 
-    async def prepare(self, request: Destination) -> None:
-        """Loads litellm and makes it ready, where a request is the first that needs it."""
-        if not request.api_base:
-            await self._litellm().prepare(request.model)
+    async def prepare(self, target: ModelTarget) -> None:
+        """Loads litellm and makes it ready, where a model is the first that needs it."""
+        if not target.api_base:
+            await self._litellm().prepare(target.model)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Makes one call.
@@ -90,7 +91,7 @@ class ModelClients:
         Raises:
             UpstreamError: there is no answer.
         """
-        place = request.model, request.api_base
+        place = request.model, request.target.api_base
         if request.temperature is not None and (place in self._untempered or not takes_temperature(place[0])):
             request = replace(request, temperature=None)
         try:
@@ -107,12 +108,12 @@ class ModelClients:
         Raises:
             UpstreamError: there are none.
         """
-        if request.api_base:
+        if request.target.api_base:
             return await self._direct.embed(request)
         return await self._litellm().embed(request)
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
-        client = self._direct if request.api_base else self._litellm()
+        client = self._direct if request.target.api_base else self._litellm()
         reply = await client.complete(request)
         if reply.finish_reason in _USUAL_REASONS:
             return reply
@@ -195,19 +196,20 @@ class DirectClient:
 
     async def _bounded(self, request: Request, call: Callable[[Request], Awaitable[Reply]]) -> Reply:
         """Makes one call; texts of errors are as the upstream wrote them."""
-        place = place_of(request.api_base)
+        target = request.target
+        place = place_of(target.api_base)
         try:
-            async with asyncio.timeout(request.timeout_s):
+            async with asyncio.timeout(target.timeout_s):
                 return await call(request)
         except TimeoutError:
-            text = f"{place} gave no answer within {request.timeout_s:g} s"
+            text = f"{place} gave no answer within {target.timeout_s:g} s"
             raise UpstreamError(FailureReason.TIMEOUT, text) from None
         except EgressError as error:
             raise UpstreamError(FailureReason.FORBIDDEN, str(error)) from None
         except aiohttp.ClientHttpProxyError as error:
-            raise UpstreamError(FailureReason.UNREACHABLE, proxy_problem(error, request.api_base)) from None
+            raise UpstreamError(FailureReason.UNREACHABLE, proxy_problem(error, target.api_base)) from None
         except aiohttp.ClientConnectorError as error:
-            raise _no_connection(error, request.api_base) from None
+            raise _no_connection(error, target.api_base) from None
         except ValueError as error:  # no URL; also aiohttp's own InvalidURL
             text = f"{place} cannot be called: {type(error).__name__}"
             raise UpstreamError(FailureReason.REFUSED, text) from None
@@ -218,7 +220,7 @@ class DirectClient:
     async def _complete(self, request: ModelRequest) -> ModelReply:
         """Sends the request and reads the reply."""
         began, first_ms = perf_counter(), None
-        async with self._sent(request, CHAT_PATH, body_of(request)) as response:
+        async with self._sent(request.target, CHAT_PATH, body_of(request)) as response:
             if request.is_streamed:
                 completion, first_ms = await _read_pieces(response, began)
             else:
@@ -228,7 +230,7 @@ class DirectClient:
     async def _embed(self, request: EmbeddingRequest) -> EmbeddingReply:
         """Sends the texts and reads their vectors."""
         began = perf_counter()
-        async with self._sent(request, EMBEDDINGS_PATH, body_of_embedding(request)) as response:
+        async with self._sent(request.target, EMBEDDINGS_PATH, body_of_embedding(request)) as response:
             reply = decoded(await _read(response), response.charset)
         raise_reported_error(reply)
         packed = read_embeddings(reply, len(request.texts))
@@ -237,29 +239,29 @@ class DirectClient:
 
     @asynccontextmanager
     async def _sent(
-        self, request: Destination, path: str, body: Mapping[str, Any]
+        self, target: ModelTarget, path: str, body: Mapping[str, Any]
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Sends a request, and yields its reply where the status says that it is one."""
-        headers = {"Content-Type": "application/json", **own_headers(request, self._environment)}
-        key = needed_key(request, self._environment)
+        headers = {"Content-Type": "application/json", **own_headers(target, self._environment)}
+        key = needed_key(target, self._environment)
         if key:
             headers["Authorization"] = f"Bearer {key}"
         async with self._session().post(
-            with_path(request.api_base, path),
+            with_path(target.api_base, path),
             data=msgspec.json.encode(body),
             headers=headers,
             timeout=aiohttp.ClientTimeout(),
             allow_redirects=False,
         ) as response:
             if response.status != OK:
-                raise await error_of_reply(response, with_path(request.api_base, path))
+                raise await error_of_reply(response, with_path(target.api_base, path))
             yield response
 
 
 def body_of(request: ModelRequest) -> dict[str, Any]:
     """Makes the body of a request.
 
-    >>> body_of(ModelRequest("openai/mine", "", "Hi", temperature=0))
+    >>> body_of(ModelRequest(ModelTarget("openai/mine"), "", "Hi", temperature=0))
     {'model': 'mine', 'messages': [{'role': 'user', 'content': 'Hi'}], 'temperature': 0}
     """
     body = {

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from shared.contracts.query_run import HEADER_VARIABLE, QueryRun
+from shared.contracts.query_run import QueryRun
+from shared.contracts.query_vocabulary import HEADER_VARIABLE
 from shared.errors import ConfigError
 from shared.scrubbing import without_secrets
 from shared.upstream.addresses import with_path

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from shared.observability import tracing
 from shared.upstream.key_variables import provider_of
-from worker.upstream.chat import Destination, ModelReply, ModelRequest, served_name
+from shared.upstream.model_target import ModelTarget
+from worker.upstream.chat import ModelReply, ModelRequest, served_name
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
 
@@ -44,20 +45,21 @@ def chat_attributes(request: ModelRequest, resend: int) -> dict[str, tracing.Val
         request: the question.
         resend: calls that were made for the same item before.
 
-    >>> chat_attributes(ModelRequest("gemini/pro", "", "Hi"), 0)["gen_ai.provider.name"]
+    >>> chat_attributes(ModelRequest(ModelTarget("gemini/pro"), "", "Hi"), 0)["gen_ai.provider.name"]
     'gcp.gemini'
     """
-    provider = "" if request.api_base else provider_of(request.model)
+    target = request.target
+    provider = "" if target.api_base else provider_of(target.model)
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": PROVIDER_NAMES.get(provider, provider) or OPENAI,
-        "gen_ai.request.model": served_name(request.model).removeprefix(f"{provider}/"),
+        "gen_ai.request.model": served_name(target.model).removeprefix(f"{provider}/"),
         "gen_ai.request.temperature": request.temperature,
         "gen_ai.request.max_tokens": _number(request.parameters.get("max_tokens")),
         **{f"gen_ai.request.{name}": request.parameters.get(name) for name in TRACED_OPTIONS},
         "gen_ai.request.stream": request.is_streamed or None,
         "http.request.resend_count": resend or None,
-        **_server(request.api_base),
+        **_server(target.api_base),
     }
 
 
@@ -68,7 +70,7 @@ def embedding_attributes(request: EmbeddingRequest, resend: int) -> dict[str, tr
         request: the texts.
         resend: calls that were made for the same item before.
     """
-    plain = ModelRequest(request.model, "", "", api_base=request.api_base)
+    plain = ModelRequest(request.target, "", "")
     return {**chat_attributes(plain, resend), "gen_ai.operation.name": "embeddings"}
 
 
@@ -128,10 +130,10 @@ def log_failure(fields: Mapping[str, Any], wait_s: float | None) -> None:
     )
 
 
-def log_call_failure(request: Destination, error: UpstreamError, attempt: int, wait_s: float | None) -> None:
+def log_call_failure(target: ModelTarget, error: UpstreamError, attempt: int, wait_s: float | None) -> None:
     """Logs a call of a model that failed: `log_failure` with what is known of it."""
     fields = {
-        "model": request.model,
+        "model": target.model,
         "reason": error.code,
         "attempt": attempt,
         "status": error.status or None,

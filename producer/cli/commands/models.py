@@ -64,22 +64,21 @@ def model_rows(
         environment: contains the keys, of which only the presence is reported.
         asked_by_checks: the models that checks ask.
     """
-    from shared.upstream.key_variables import key_in, key_variable, provider_of  # noqa: PLC0415 - start-up
+    from shared.upstream.key_variables import key_in, provider_of  # noqa: PLC0415 - start-up
 
     roles = [("model", name) for name in dict.fromkeys(config.models)]
-    roles += [("judge", name) for name in config.judges]
-    roles += [("check", name) for name in asked_by_checks if name not in config.judges]
+    roles += [("judge", name) for name in config.settings.judges]
+    roles += [("check", name) for name in asked_by_checks if name not in config.settings.judges]
     for role, name in roles:
-        settings = config.model_configs.get(name)
-        api_base, named = (settings and settings.api_base) or "", (settings and settings.api_key_env) or ""
-        variable = key_variable(name, api_base=api_base, api_key_env=named)
+        target = config.target(name)
+        variable, is_usual = target.key_variable, not target.api_key_env
         yield {
             "model": name,
             "role": role,
             "provider": provider_of(name) or None,
-            "api_base": api_base or None,
+            "api_base": target.api_base or None,
             "api_key_env": variable or None,
-            "key_present": bool(key_in(variable, environment, is_usual=not named)) if variable else None,
+            "key_present": bool(key_in(variable, environment, is_usual=is_usual)) if variable else None,
             "price": _price(name, config),
         }
 

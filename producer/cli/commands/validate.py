@@ -4,6 +4,7 @@ import click
 
 from producer.cli.completions import complete_files
 from producer.cli.options.case_options import CaseOptions
+from producer.cli.options.global_options import TopicOption
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.shared_options import InputOptions, SubmitChoice, config_option, one_file
@@ -20,12 +21,20 @@ from shared.kinds import all_kinds
     type=click.Choice([kind.name for kind in all_kinds()]),
     help="What the file describes [default: detected from its content].",
 )
-@click.option("--api-base", metavar="URL", help="Models: as for `run`, where the file does not name it.")
+@click.option(
+    "--api-base",
+    metavar="URL",
+    cls=TopicOption,
+    topics=("models",),
+    help="As for `run`, where the file does not name it.",
+)
 @click.option(
     "--outputs",
     metavar="FILE",
     shell_complete=complete_files,
-    help="Cases: as for `run`: check these recorded outputs too; no model is called.",
+    cls=TopicOption,
+    topics=("cases",),
+    help="As for `run`: check these recorded outputs too; no model is called.",
 )
 @pass_session
 def command(

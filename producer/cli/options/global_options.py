@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
@@ -17,8 +17,8 @@ COMPLETION_VARIABLE: Final = "_PROCTOR_COMPLETE"
 """Set by the completion script of a shell, see `proctor completion`."""
 SENTENCE_CHARS: Final = 200
 """Longest first sentence of a command in a list of commands."""
-TOPICS: Final = frozenset({"turns", "queries", "cases", "models"})
-"""Topics that a help text may begin with: `Cases: only the first N.`"""
+Topic = Literal["turns", "queries", "cases", "models"]
+"""What an option is for: files of a kind, or `models`: files of every kind that can ask a model."""
 GLOBAL_EPILOG: Final = "Global options (--redis, --json, -q, -v …) work here too: `proctor --help`."
 
 
@@ -107,16 +107,18 @@ GLOBAL_OPTIONS: Final = (
 )
 
 
-def by_topic(text: str) -> tuple[str, str]:
-    """Splits a help text into its topic and the text; an empty topic means every kind of file.
+class TopicOption(click.Option):
+    """An option for files of some kinds; help pages list it apart.
 
-    >>> by_topic("Queries, cases: ask each one N times."), by_topic("When to use colours.")
-    (('queries, cases', 'Ask each one N times.'), ('', 'When to use colours.'))
+    Args:
+        arguments: those of `click.Option`.
+        topics: what it is for.
+        settings: those of `click.Option`.
     """
-    topic, colon, rest = text.partition(": ")
-    if not colon or not set(topic.lower().split(", ")) <= TOPICS:
-        return "", text
-    return topic.lower(), rest[:1].upper() + rest[1:]
+
+    def __init__(self, *arguments: Any, topics: Sequence[Topic], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.topics = tuple(topics)
 
 
 jsonl_option: Final = click.option(
@@ -153,16 +155,16 @@ class ProctorCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the command's own options by topic; the global ones in one line."""
-        sections: dict[str, list[tuple[str, str]]] = {"": []}
+        sections: dict[tuple[Topic, ...], list[tuple[str, str]]] = {(): []}
         for param in self.get_params(ctx):
             if isinstance(param, click.Option) and param not in GLOBAL_OPTIONS:
                 record = param.get_help_record(ctx)
                 if record is not None:
-                    topic, text = by_topic(record[1])
-                    sections.setdefault(topic, []).append((record[0], text))
-        for topic, records in sections.items():
+                    topics = param.topics if isinstance(param, TopicOption) else ()
+                    sections.setdefault(topics, []).append(record)
+        for topics, records in sections.items():
             if records:
-                with formatter.section(f"Options for {topic.replace(', ', ' and ')}" if topic else "Options"):
+                with formatter.section(f"Options for {' and '.join(topics)}" if topics else "Options"):
                     formatter.write_dl(records)
         formatter.write_paragraph()
         formatter.write_text(GLOBAL_EPILOG)

@@ -1,13 +1,13 @@
 """Declares options as fields of frozen dataclasses; a command gets one object for each group of options."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import Field, field, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from producer.cli.options.global_options import by_topic
+from producer.cli.options.global_options import Topic, TopicOption
 from shared.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,14 +18,17 @@ _NEEDS_MODEL: Final = "models"
 """The topic of options for every kind that can call a model."""
 
 
-def option(*flags: str, **settings: Any) -> Any:
+def option(*flags: str, topics: Sequence[Topic] = (), **settings: Any) -> Any:
     """Declares one option as a field of a dataclass; the arguments are those of `click.option`.
 
     Args:
         flags: spellings on the command line.
-        settings: the help text begins with the kinds of files that the option is for, unless it is for all.
+        topics: the kinds of files that the option is for; empty: all.
+        settings: anything else.
     """
     unset: Any = () if settings.get("multiple") else False if settings.get("is_flag") else None
+    if topics:
+        settings |= {"cls": TopicOption, "topics": topics}
     return field(default=settings.get("default", unset), metadata={_DECLARATION: (flags, settings)})
 
 
@@ -72,11 +75,10 @@ def refuse_other_kinds(values: "DataclassInstance", kind: str, *, asks_model: bo
         UsageError: one was given.
     """
     for each in _given(values):
-        topic, _ = by_topic(each.metadata[_DECLARATION][1]["help"])
-        is_for = topic.split(", ")
-        if not topic or kind in is_for or (asks_model and topic == _NEEDS_MODEL):
+        topics = each.metadata[_DECLARATION][1].get("topics", ())
+        if not topics or kind in topics or (asks_model and _NEEDS_MODEL in topics):
             continue
-        whose = "runs that ask a model" if topic == _NEEDS_MODEL else " and ".join(is_for)
+        whose = "runs that ask a model" if _NEEDS_MODEL in topics else " and ".join(topics)
         raise UsageError(f"{_flag(each)} is for {whose}, and this file describes {kind}", hint="leave it out")
 
 

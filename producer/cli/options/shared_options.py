@@ -10,6 +10,7 @@ import click
 from producer import kinds
 from producer.cli.completions import complete_files
 from producer.cli.options.case_options import CaseOptions, SelectionOptions
+from producer.cli.options.global_options import TopicOption
 from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.option_groups import option, option_group, refuse_other_kinds
 from producer.cli.options.query_options import QueryOptions
@@ -42,19 +43,22 @@ class InputOptions:
         "--namespace",
         default="",
         metavar="NAME",
-        help="Turns: share the threads' state with other runs of this namespace [default: the run's own].",
+        topics=("turns",),
+        help="Share the threads' state with other runs of this namespace [default: the run's own].",
     )
     summary_policy: str = option(
         "--summary-policy",
         type=click.Choice([policy.value for policy in SummaryPolicy]),
         default=SummaryPolicy.GUARDRAIL.value,
         show_default=True,
-        help="Turns: what rejects a proposed summary: the peak guardrail, or every skip as well.",
+        topics=("turns",),
+        help="What rejects a proposed summary: the peak guardrail, or every skip as well.",
     )
     signals_once: bool = option(
         "--signals-once",
         is_flag=True,
-        help="Turns: a signal counts once in its thread, by endMessageId and kind; later turns that send it "
+        topics=("turns",),
+        help="A signal counts once in its thread, by endMessageId and kind; later turns that send it "
         "again are decided without it.",
     )
     idempotency_key: str = option(
@@ -190,7 +194,11 @@ def notify_option(function: F) -> F:
 def text_option(function: F) -> F:
     """Adds `--no-text`."""
     return click.option(
-        "--no-text", is_flag=True, help="Turns: withhold message texts in reports and results."
+        "--no-text",
+        is_flag=True,
+        cls=TopicOption,
+        topics=("turns",),
+        help="Withhold message texts in reports and results.",
     )(function)
 
 

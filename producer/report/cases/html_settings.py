@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from producer.report.html.rendering import cut
-from shared.contracts.case_run import CaseRun, Endpoint
+from shared.contracts.case_run import CaseRun
 from shared.scrubbing import scrubbed
+from shared.upstream.model_target import ModelTarget
 
 Facts = Sequence[tuple[str, str]]
 """Names and texts."""
@@ -40,8 +41,8 @@ def popovers_of(run: CaseRun, limit: int) -> Iterator[Popover]:
         run: its settings.
         limit: characters of each template.
     """
-    for model, endpoint in run.models.items():
-        facts = [("endpoint", place_of(endpoint)), *_parameters(run, [model], run.prompts or [""])]
+    for model, target in run.models.items():
+        facts = [("endpoint", place_of(target)), *_parameters(run, [model], run.prompts or [""])]
         if len(run.prompts) == 1:  # its id stands nowhere in the head
             facts += prompt_of(run, run.prompts[0], limit)
         yield Popover(popover_of_model(run, model), model, facts)
@@ -57,14 +58,14 @@ def settings_of(run: CaseRun, limit: int) -> list[tuple[str, str]]:
         run: its settings.
         limit: characters of each template.
     """
-    endpoints = [f"{model}: {place_of(place)}" for model, place in run.models.items() if place.api_base]
-    judges = [f"{model} ({place_of(place)})" for model, place in run.judges.items()]
+    endpoints = [f"{model}: {place_of(target)}" for model, target in run.models.items() if target.api_base]
+    judges = [f"{model} ({place_of(target)})" for model, target in run.judges.items()]
     prompts = [fact for prompt in run.prompts for fact in prompt_of(run, prompt, limit)]
     return [
         ("models", ", ".join(run.models)),
         ("endpoints", "\n".join(endpoints)),
         *_parameters(run, list(run.models), run.prompts or [""]),
-        ("judges" if run.panel else "judge", ", ".join(judges) or "none"),
+        ("judges" if len(run.judges) > 1 else "judge", ", ".join(judges) or "none"),
         ("judge's parameters", _shown(run.judge_params)),
         *(prompts or [("system prompt", cut(run.system_prompt, limit).shown)]),
     ]
@@ -84,9 +85,9 @@ def prompt_of(run: CaseRun, prompt: str, limit: int) -> Iterator[tuple[str, str]
         yield f"prompt {prompt}, {message.get('role', 'user')}", cut(text, limit).shown
 
 
-def place_of(endpoint: Endpoint) -> str:
+def place_of(target: ModelTarget) -> str:
     """Names where a model is called, without a password."""
-    return scrubbed(endpoint.api_base, []) if endpoint.api_base else OF_PROVIDER
+    return scrubbed(target.api_base, []) if target.api_base else OF_PROVIDER
 
 
 def _parameters(run: CaseRun, models: Sequence[str], prompts: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -5,11 +5,12 @@ from typing import Any, Final
 
 from producer.report.comparison.setting_differences import Hidden, Placed
 from shared.contracts.case_hashes import hash_of
-from shared.contracts.case_run import GIT_KEY, CaseRun, Endpoint, Template
+from shared.contracts.case_run import GIT_KEY, CaseRun, Template
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
 from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.runs import RunInfo
+from shared.upstream.model_target import ModelTarget
 
 PROMPT: Final = "prompt"
 """Name of the setting that has the templates of the prompts."""
@@ -28,11 +29,11 @@ def turn_configuration(info: RunInfo) -> dict[str, Any]:
     if live is None:
         return settings
     return settings | {
-        "model": live.model,
+        "model": live.target.model,
         "live": live.live.value,
-        "endpoint": live.api_base or USUAL_PLACE,
+        "endpoint": live.target.api_base or USUAL_PLACE,
         "temperature": live.temperature,
-        "time limit": f"{live.timeout_s:g} s",
+        "time limit": f"{live.target.timeout_s:g} s",
         "cost cap": live.max_cost,
     }
 
@@ -55,7 +56,13 @@ def case_configuration(info: RunInfo) -> dict[str, Any]:
         "judges": list(run.judges),
         "judge endpoint": _endpoints({**run.check_models, **run.judges}),
         "judge params": _options(run.judge_params),
-        "judge headers": Placed({(model, ""): _hidden(each) for model, each in run.model_headers.items()}),
+        "judge headers": Placed(
+            {
+                (model, ""): _hidden(target.headers)
+                for model, target in {**run.judges, **run.check_models}.items()
+                if target.headers
+            }
+        ),
         "schema": run.schema,
         "validators": run.validators.source if run.validators else None,
         "JSON extraction": run.json_extraction,
@@ -124,8 +131,8 @@ def _options(values: Mapping[str, Any]) -> Placed:
     return Placed({("", ""): values})
 
 
-def _endpoints(places: Mapping[str, Endpoint]) -> Placed:
-    return Placed({(model, ""): {"": each.api_base or USUAL_PLACE} for model, each in places.items()})
+def _endpoints(targets: Mapping[str, ModelTarget]) -> Placed:
+    return Placed({(model, ""): {"": each.api_base or USUAL_PLACE} for model, each in targets.items()})
 
 
 def _calls(run: CaseRun, part: str) -> Placed:

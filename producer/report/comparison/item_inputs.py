@@ -9,7 +9,7 @@ import msgspec
 from producer.aggregate.compared_items import Inputs, inputs_of_messages
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_hashes import answer_hash, call_hash, hash_of, judging_hash, verdict_hash
-from shared.contracts.case_run import CasePayload, CaseRun, decode_case
+from shared.contracts.case_run import CaseRun, decode_case
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
 from shared.contracts.sent_messages import messages_as_sent
@@ -66,14 +66,9 @@ def case_inputs(info: RunInfo) -> Read:
     return read
 
 
-def _with_vars(run: CaseRun, case: CasePayload, judging: bytes) -> bytes:
-    """Adds the variables of a case to how it is judged, where a Python function may read them."""
-    return hash_of(judging.hex(), case.vars, run.shared_vars) if run.validators else judging
-
-
 def query_inputs(info: RunInfo) -> Read:
     """Reads queries: the text, and what a good answer contains."""
-    settings = QueryRun.from_snapshot(info.snapshot).as_snapshot()
+    settings = msgspec.to_builtins(QueryRun.from_snapshot(info.snapshot))
     call = {name: value for name, value in settings.items() if name not in {*HOW_FAST, "fold_apostrophes"}}
 
     def read(row: ItemRow) -> dict[str, Any]:
@@ -96,7 +91,7 @@ def turn_inputs(info: RunInfo) -> Read:
     """Reads turns: the whole line of the input decides, and the model where there is one."""
     live = LiveRun.from_snapshot(info.snapshot)
     policy = (info.snapshot.get("summary_policy"), bool(info.snapshot.get(SIGNALS_ONCE)))
-    settings = (policy, live.as_snapshot() if live else None)
+    settings = (policy, msgspec.to_builtins(live))
 
     def read(row: TurnRow) -> dict[str, Any]:
         if not row.payload:

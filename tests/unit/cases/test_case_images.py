@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from producer.load.images import Images
-from producer.load.places import Place
+from producer.load.case_files import Images
+from producer.load.problems import Place
 from producer.report.cases import html_images
 from shared.contracts.case_run import CasePayload, Image
 from tests.support.case_pages import GOOD, item_row, run_info, write_page

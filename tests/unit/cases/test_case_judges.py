@@ -10,6 +10,7 @@ from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState, WaitReason
 from shared.errors import RedisUnreachableError
 from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.model_target import ModelTarget
 from worker.executors.case_judges import JudgesDeferred, JudgeVotes, ask_judges
 from worker.executors.items import PoolItem
 from worker.upstream.budget import OverBudget
@@ -17,7 +18,7 @@ from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import Answered, CallDeferred, CallFailed, CallOutcome
 
-REQUESTS: Final = [ModelRequest(name, "system", "user") for name in ("a", "b", "c")]
+REQUESTS: Final = [ModelRequest(ModelTarget(name), "system", "user") for name in ("a", "b", "c")]
 PASS: Final = ModelReply("PASS", 5, cost_usd=0.1)
 Judge = Callable[[History], CallOutcome]
 

@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from shared.codecs.item_rows import ItemRow
-from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, Template, encode_case
+from shared.contracts.case_run import CasePayload, CaseRun, Template, encode_case
 from shared.runs import RunInfo
+from shared.upstream.model_target import ModelTarget
 from tests.support.case_pages import EXPECTED, GOOD, WRONG, item_row, run_info, write_page
 from worker.executors.case_results import case_document, case_line
 from worker.validation.pipeline import validate
@@ -25,16 +27,16 @@ COUNTRIES: Final = ("France", "Spain", "Peru")
 def prompted(*prompts: str, models: tuple[str, ...] = MODELS, **settings: Any) -> RunInfo:
     """A run with prompts."""
     info = run_info(models, 3)
-    run = replace(
+    run = msgspec.structs.replace(
         CaseRun.from_snapshot(info.snapshot),
         prompts=list(prompts),
         templates={name: TEMPLATES[name] for name in prompts},
-        models={model: Endpoint(f"http://me:secret@models.test/{model}") for model in models},
+        models={model: ModelTarget(model, f"http://me:secret@models.test/{model}") for model in models},
         **settings,
     )
     snapshot = {
         **info.snapshot,
-        "cases": run.as_snapshot(),
+        "cases": msgspec.to_builtins(run),
         "git": {"commit_hash": "ab12" * 10, "branch": "main"},
     }
     return replace(info, snapshot=snapshot, total=3 * len(models) * len(prompts))

@@ -5,7 +5,8 @@ from typing import Final
 
 import pytest
 
-from producer.load.case_places import CasePlace, read_places, stored_places
+from producer.load.cases import stored_places
+from producer.report.github import CasePlace, read_places
 from tests.support.benches import plan, write
 
 HEAD: Final = "name: b\nsystem_prompt: Answer.\nmodels: [m]\n"

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from producer.load.bench_cases import CHECKS_LAYOUT, KEYS_OF_LAYOUT
 from producer.load.cases import CHUNK_BYTES_MOST, load_cases, settings_digest
 from producer.load.source import Source
 from producer.options import CaseChoice, SubmitOptions
 from shared.contracts.case_config import CaseEntry
-from shared.contracts.case_run import CaseRun, Endpoint, Recorded, decode_case
+from shared.contracts.case_run import CaseRun, Recorded, decode_case
 from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
 from shared.errors import ConfigError
-from shared.ledger.bounds import FIRST_LAYOUT, LAYOUT
+from shared.ledger.bounds import LAYOUT, TARGETS_LAYOUT
+from shared.upstream.model_target import ModelTarget
 from tests.support.benches import CASES, HEAD, MINIMAL, plan, refusal, write
 
 FULL = """
@@ -53,8 +53,8 @@ def test_a_full_configuration_is_read(full: Path) -> None:
     """Every setting arrives in the run, and models stand once; what is odd is warned about."""
     found = plan(full)
     run = found.run
-    assert run.models == {"a": Endpoint(), "b": Endpoint("http://localhost:8000/v1", "B_KEY")}
-    assert run.judge == Endpoint("http://localhost:9000/v1")
+    assert run.models == {"a": ModelTarget("a"), "b": ModelTarget("b", "http://localhost:8000/v1", "B_KEY")}
+    assert run.judges == {"judge": ModelTarget("judge", "http://localhost:9000/v1")}
     assert run.schema == {"type": "object"}
     assert (run.concurrency, run.temperature, run.judge_model, run.max_cost) == (7, 0, "judge", 1.5)
     assert (run.repeat, run.stream, run.cache, run.mode, run.recorded) == (2, True, True, "standard", False)
@@ -96,7 +96,7 @@ def test_the_command_line_goes_before_the_configuration(full: Path) -> None:
         full,
         models=("x", "y"),
         api_base="http://h/v1",
-        price=PRICE,
+        prices=PRICE,
         judges=(),
         temperature=1.0,
         max_cost=9.0,
@@ -106,7 +106,7 @@ def test_the_command_line_goes_before_the_configuration(full: Path) -> None:
         fail_fast=True,
     )  # fmt: skip - a command line
     run = found.run
-    assert run.models == {"x": Endpoint("http://h/v1"), "y": Endpoint("http://h/v1")}
+    assert run.models == {name: ModelTarget(name, "http://h/v1") for name in ("x", "y")}
     assert run.prices["x"] == run.prices["y"] == PRICE
     assert (run.judge_model, run.temperature, run.max_cost, run.concurrency) == (None, 1.0, 9.0, 50)
     assert (run.repeat, run.cache, run.fail_fast, found.total) == (1, False, True, 4)
@@ -173,7 +173,7 @@ def test_a_schema_is_a_criterion(tmp_path: Path) -> None:
 def test_settings_may_stand_above_without_a_block(tmp_path: Path) -> None:
     """Top-level spellings are the document's; `config:` without content is a block with defaults."""
     above = plan(
-        write(tmp_path, HEAD + CASES + "temperature: 0.5\njudge_model: null\nmax_cost: 2\n"), price=PRICE
+        write(tmp_path, HEAD + CASES + "temperature: 0.5\njudge_model: null\nmax_cost: 2\n"), prices=PRICE
     ).run
     assert (above.temperature, above.judge_model, above.max_cost, above.concurrency) == (0.5, None, 2, 5)
     plain = plan(write(tmp_path, HEAD + CASES + "config:\nrepeat: 3\n")).run
@@ -294,7 +294,7 @@ def test_the_digest_knows_what_decides_the_results(full: Path) -> None:
         ("[{input: a}]", "openai/gpt-4o", {}, "m"),
         ("[{input: a}]", "nobody-knows", {"models": ("openai/gpt-4o",)}, ""),
         ("[{input: a, expected: {}}]", "nobody-knows", {"models": ("openai/gpt-4o",)}, "nobody-knows"),
-        ("[{input: a, expected: {}}]", "openai/gpt-4o", {"price": PRICE}, ""),
+        ("[{input: a, expected: {}}]", "openai/gpt-4o", {"prices": PRICE}, ""),
         ("[{input: a, outputs: {m: x}}]", "nobody-knows", {}, ""),
     ],
 )
@@ -319,7 +319,7 @@ def test_the_hint_on_an_unknown_price_names_the_option(tmp_path: Path) -> None:
         tmp_path, f"{HEAD}test_cases: [{{input: a, expected: {{}}}}]\nmax_cost: 1\njudge_model: j\n"
     )
     with pytest.raises(ConfigError) as refused:
-        plan(bench, price=PRICE)
+        plan(bench, prices=PRICE)
     assert refused.value.hint.startswith("write model_configs: ")
 
 
@@ -331,59 +331,11 @@ def test_a_configuration_comes_over_stdin_too(tmp_path: Path) -> None:
         assert sum(chunk.item_count for chunk in load.chunks) == 1
 
 
-@pytest.mark.parametrize(
-    ("bench", "case"),
-    [
-        ({"vars": {"a": 1}}, {}),
-        ({"params": {"seed": 1}}, {}),
-        ({"headers": {"X-Team": "a"}}, {}),
-        ({"judge_params": {"seed": 1}}, {}),
-        ({"prompts": [{"id": "a", "user": "{{ input }}"}]}, {}),
-        ({"default_checks": ["json"]}, {}),
-        ({}, {"checks": ["json"]}),
-        ({}, {"messages": [{"role": "user", "content": "Hi"}], "input": None}),
-        ({}, {"system_prompt": "Be brief."}),
-        ({}, {"tags": ["a"]}),
-        ({}, {"metadata": {"a": 1}}),
-        ({}, {"weight": 0}),
-        ({}, {"vars": {"a": 1}}),
-    ],
-)
-def test_what_the_first_workers_would_ignore_keeps_them_away(
-    tmp_path: Path, bench: dict[str, Any], case: dict[str, Any]
-) -> None:
-    """Such a run has a layout that they do not know, so that they leave it alone."""
-    document = {**MINIMAL, **bench, "test_cases": [{"input": "Hi", **case}]}
-    assert plan(write(tmp_path, json.dumps(document))).layout == CHECKS_LAYOUT
-
-
-def test_a_new_key_of_a_case_needs_a_new_layout() -> None:
-    """Workers in use know the keys of layouts 1 and 2; they would pass a case with another one unchecked."""
-    released = {
-        1: "expected id input label outputs reference regex_pattern validator",
-        2: "at_least checks default_checks expand images messages metadata paid_checks system_prompt tags "
-        "vars weight",
-    }
-    for layout, keys in released.items():
-        assert " ".join(sorted(KEYS_OF_LAYOUT[layout])) == keys, "a new key needs a layout of its own"
-    listed = set().union(*KEYS_OF_LAYOUT.values())
-    assert listed == set(CaseEntry.model_fields), "list the key in KEYS_OF_LAYOUT, under a new layout"
-    assert max(KEYS_OF_LAYOUT) <= LAYOUT, "raise LAYOUT in shared/ledger/bounds.py"
-
-
-def test_documented_benches_are_for_all_workers(full: Path, tmp_path: Path) -> None:
-    """A bench that uses nothing new is worked on by workers of any version; tool calls of outputs are new."""
-    assert plan(full).layout == FIRST_LAYOUT
-    assert (
-        plan(write(tmp_path, HEAD + CASES + "pairwise: {model: j, criterion: Good.}\n")).layout
-        == FIRST_LAYOUT
+def test_a_new_key_of_a_case_needs_a_new_layout(full: Path) -> None:
+    """Workers in use know the keys of today's layout; they would pass a case with another one unchecked."""
+    known = (
+        "at_least checks default_checks expand expected id images input label messages metadata outputs "
+        "paid_checks reference regex_pattern system_prompt tags validator vars weight"
     )
-    bench = write(tmp_path, HEAD + CASES)
-    for output, layout in (
-        ({"output": "a"}, FIRST_LAYOUT),
-        ({"output": "", "refusal": "No."}, CHECKS_LAYOUT),
-    ):
-        outputs = write(tmp_path, json.dumps({"case": 0, "model": "m", **output}), "outputs.jsonl")
-        assert plan(bench, outputs=str(outputs)).layout == layout
-        load = load_cases(Source(bench), SubmitOptions(cases=CaseChoice(outputs=str(outputs))))
-        assert load.layout == layout
+    assert set(CaseEntry.model_fields) == set(known.split()), "raise LAYOUT, and list the key here"
+    assert (load_cases(Source(full), SubmitOptions()).layout, LAYOUT) == (TARGETS_LAYOUT, 5)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from producer.document import document_of, totals_of
@@ -15,10 +16,11 @@ from producer.report.cases.details import FailureDetails, FreeformDetails
 from producer.report.cases.terminal import summary_text, table_rows
 from producer.report.html.charts import Point, scatter
 from shared.codecs.item_rows import ItemRow
-from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, encode_case
+from shared.contracts.case_run import CasePayload, CaseRun, encode_case
 from shared.contracts.unjudged_case import REASONING_CHARS
 from shared.kinds import CASES
 from shared.runs import RunInfo
+from shared.upstream.model_target import ModelTarget
 from tests.support.case_pages import document, written
 from tests.support.documents import printed
 from tests.support.run_infos import info as turns_info
@@ -32,8 +34,8 @@ USAGE: Final[dict[str, int | None]] = {"prompt_tokens": 10, "completion_tokens":
 
 def run_info(mode: str = "standard", models: Sequence[str] = ("slow", "good")) -> RunInfo:
     """A cases run as the store reads it."""
-    run = CaseRun("Bench", "Answer.", {name: Endpoint() for name in models}, mode=mode, cases=2)  # type: ignore[arg-type]  # words of a test
-    snapshot: dict[str, Any] = {"v": 1, "source": "bench.yaml", "cases": run.as_snapshot()}
+    run = CaseRun("Bench", "Answer.", {name: ModelTarget(name) for name in models}, mode=mode, cases=2)  # type: ignore[arg-type]  # words of a test
+    snapshot: dict[str, Any] = {"v": 1, "source": "bench.yaml", "cases": msgspec.to_builtins(run)}
     return replace(turns_info(total=4), kind=CASES, snapshot=snapshot)
 
 

@@ -5,16 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, Image
+from shared.contracts.case_run import CasePayload, CaseRun, Image
+from shared.upstream.model_target import ModelTarget
 from worker.executors.case_requests import ImageMissingError, ImageUrls, model_request
 
-RUN = CaseRun("bench", "Answer.", {"m": Endpoint()})
+RUN = CaseRun("bench", "Answer.", {"m": ModelTarget("m")})
 ASKED = [{"role": "user", "content": "Hi"}]
 
 
 def sent(item: CasePayload, *images: str, **calls: Any) -> Any:
     """The request of an item, with options for its model and prompt."""
-    run = CaseRun("bench", "Answer.", {"m": Endpoint()}, calls={"m": {item.prompt_id or "": calls}})
+    run = CaseRun("bench", "Answer.", {"m": ModelTarget("m")}, calls={"m": {item.prompt_id or "": calls}})
     return model_request(run, item, list(images))
 
 
@@ -22,7 +23,7 @@ def test_a_documented_item_is_two_texts() -> None:
     """Without anything new, the request is what it was."""
     request = model_request(RUN, CasePayload(0, "m", "Hi"), [])
     assert (request.system, request.user, request.messages) == ("Answer.", "Hi", [])
-    assert (request.temperature, request.parameters, request.headers) == (0.1, {}, {})
+    assert (request.temperature, request.parameters, request.target.headers) == (0.1, {}, {})
 
 
 def test_an_item_with_its_own_system_message_replaces_the_runs() -> None:
@@ -39,7 +40,11 @@ def test_options_of_a_prompt_are_sent() -> None:
     """A temperature goes before the run's, null sends none, and the others are parameters."""
     item = CasePayload(0, "m", "Hi", prompt_id="p")
     request = sent(item, params={"temperature": None, "seed": 7}, headers={"X-A": "b"})
-    assert (request.temperature, request.parameters, request.headers) == (None, {"seed": 7}, {"X-A": "b"})
+    assert (request.temperature, request.parameters, request.target.headers) == (
+        None,
+        {"seed": 7},
+        {"X-A": "b"},
+    )
     assert sent(item, params={"temperature": 1.5}).temperature == 1.5
     assert model_request(RUN, item, []).parameters == {}
 

@@ -10,10 +10,11 @@ import pytest
 
 from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState, WaitReason, decode_parked, encode_parked
-from shared.contracts.case_run import CaseRun, Endpoint
+from shared.contracts.case_run import CaseRun
 from shared.contracts.checks import Check
 from shared.runs.waiting import describe_parked
 from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.model_target import ModelTarget
 from worker.executors.case_results import with_earlier
 from worker.executors.check_calls import CheckDesk, ChecksAsked, ChecksDeferred, ask_checks
 from worker.upstream.budget import OverBudget
@@ -36,9 +37,12 @@ from worker.validation.scoring import Evaluation, Question, run_deterministic
 RUN = CaseRun(
     "bench",
     "Answer.",
-    check_models={"judge": Endpoint("http://judge"), "embedder": Endpoint("http://embedder")},
+    check_models={
+        "judge": ModelTarget("judge", "http://judge", headers={"X-Team": "evals"}),
+        **{name: ModelTarget(name) for name in ("other", "b", "c")},
+        "embedder": ModelTarget("embedder", "http://embedder"),
+    },
     judge_params={"seed": 7},
-    model_headers={"judge": {"X-Team": "evals"}},
     prices={
         name: {"prompt_per_million": 1, "completion_per_million": 1}
         for name in ("judge", "other", "embedder")
@@ -122,8 +126,8 @@ def test_a_request_has_what_the_run_says_of_its_model() -> None:
     [row] = rows_of(desk.play([RUBRIC]))
     [request] = desk.asked
     assert isinstance(request, ModelRequest)
-    assert (request.model, request.api_base, request.temperature) == ("judge", "http://judge", 0.0)
-    assert (dict(request.parameters), dict(request.headers)) == ({"seed": 7}, {"X-Team": "evals"})
+    assert (request.model, request.target.api_base, request.temperature) == ("judge", "http://judge", 0.0)
+    assert (dict(request.parameters), dict(request.target.headers)) == ({"seed": 7}, {"X-Team": "evals"})
     assert (row.passed, row.cost_usd) == (True, 0.25)
 
 

@@ -23,10 +23,11 @@ from producer.report.cases.terminal import SCREEN, more_text, summary_text
 from producer.report.comparison.score_table import score_table
 from producer.rescore import written_checks, written_output
 from shared.codecs.item_rows import ItemRow
-from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, Recorded, encode_case
+from shared.contracts.case_run import CasePayload, CaseRun, Recorded, encode_case
 from shared.errors import UsageError
 from shared.kinds import CASES
 from shared.runs import RunInfo
+from shared.upstream.model_target import ModelTarget
 from tests.support.case_pages import document, written
 from tests.support.documents import printed
 from tests.support.run_infos import info as turns_info
@@ -41,8 +42,8 @@ HOSTILE: Final = "<b>|Paris\x1b[2J"
 
 def run_info(prompts: Sequence[str] = PROMPTS, models: Sequence[str] = MODELS) -> RunInfo:
     """A run with two models and two prompts, or others."""
-    run = CaseRun("Bench", "Answer.", {name: Endpoint() for name in models}, prompts=prompts, cases=2)
-    snapshot = {"v": 1, "source": "bench.yaml", "cases": run.as_snapshot()}
+    run = CaseRun("Bench", "Answer.", {name: ModelTarget(name) for name in models}, prompts=prompts, cases=2)
+    snapshot = {"v": 1, "source": "bench.yaml", "cases": msgspec.to_builtins(run)}
     return replace(turns_info(total=8), kind=CASES, snapshot=snapshot)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,8 @@ from producer.cli.main import run
 from producer.load.cases import load_cases
 from producer.load.source import Source
 from producer.options import SubmitOptions
-from shared.contracts.case_run import CaseRun, Endpoint, decode_case
+from shared.contracts.case_run import CaseRun, decode_case
+from shared.upstream.model_target import ModelTarget
 from tests.support.benches import HEAD, plan, refusal, write
 
 NAMED = HEAD.replace("[m]", "[openai/m]")
@@ -34,7 +36,7 @@ def test_who_judges(tmp_path: Path, text: str, judges: list[str]) -> None:
     assert list(found.judges) == judges
     assert found.judge_model == (judges[0] if len(judges) == 1 else None)
     if "b" in judges:
-        assert found.judges["b"] == Endpoint("http://localhost:9000/v1", "B_KEY")
+        assert found.judges["b"] == ModelTarget("b", "http://localhost:9000/v1", "B_KEY")
 
 
 def test_a_panel_travels_in_the_snapshot(tmp_path: Path) -> None:
@@ -44,10 +46,33 @@ def test_a_panel_travels_in_the_snapshot(tmp_path: Path) -> None:
     )
     stored = CaseRun.from_snapshot(json.loads(json.dumps(load.snapshot)))
     assert list(stored.judges.items()) == [
-        ("c", Endpoint()),
-        ("b", Endpoint("http://localhost:9000/v1", "B_KEY")),
-        ("a", Endpoint()),
+        ("c", ModelTarget("c")),
+        ("b", ModelTarget("b", "http://localhost:9000/v1", "B_KEY")),
+        ("a", ModelTarget("a")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("stored", "judges"),
+    [
+        (
+            {"judge_model": "a", "judge": {"api_base": "http://h/v1", "api_key_env": "K"}},
+            [("a", "http://h/v1", {})],
+        ),
+        ({"judge_model": None, "panel": {"b": {}, "a": {}}}, [("b", "", {"X-A": "1"}), ("a", "", {})]),
+        ({"judge_model": None}, []),
+        ({}, [("gpt-3.5-turbo", "", {})]),
+    ],
+)
+def test_settings_of_an_earlier_layout_are_read(
+    stored: dict[str, Any], judges: list[tuple[str, str, dict[str, str]]]
+) -> None:
+    """Runs that were stored with one judge or a panel, and with headers of their own, keep their targets."""
+    settings = {"name": "b", "system_prompt": "", "timeout_s": 7, "models": {"m": {"api_base": "http://h"}}}
+    headers = {"b": {"X-A": "1"}, "m": {"X-B": "2"}}
+    run = CaseRun.from_snapshot({"cases": {**settings, "model_headers": headers, **stored}})
+    assert [(each.model, each.api_base, each.headers) for each in run.judges.values()] == judges
+    assert run.models == {"m": ModelTarget("m", "http://h", timeout_s=7)}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from producer.load import cases
-from producer.load.bench_cases import CHECKS_LAYOUT, SHARED_VARS_LAYOUT
 from shared.contracts.case_run import CasePayload, read_shared_vars
 from tests.support.benches import MINIMAL, plan, refusal, write
 
@@ -160,13 +159,6 @@ def test_facts_of_a_case_travel_with_it(tmp_path: Path) -> None:
     assert (plain.criteria, plain.tags, plain.weight) == ({}, [], 1)
 
 
-def test_what_a_bench_does_not_use_is_not_written(tmp_path: Path) -> None:
-    """Items and settings of a documented bench are stored as before."""
-    found = plan(write(tmp_path, yaml.safe_dump({**MINIMAL, "test_cases": [{"input": "Hi"}]})))
-    snapshot = json.loads(json.dumps(found.run.as_snapshot()))
-    assert not {"prompts", "calls", "judge_params", "check_models"} & snapshot.keys()
-
-
 def test_recorded_outputs_may_name_their_prompt(tmp_path: Path) -> None:
     """An output of a prompt goes before one of all prompts."""
     rows = [
@@ -259,7 +251,6 @@ def test_large_variables_of_the_bench_are_stored_once(tmp_path: Path) -> None:
         ("2000Rome", {}),
         ("2000Paris", {"city": "Paris"}),
     ]
-    assert planned.layout == SHARED_VARS_LAYOUT
     [(name, stored)] = planned.files.items()
     assert planned.run.shared_vars == name
     assert json.loads(stored) == {"doc": "x" * 2_000, "city": "Rome"}
@@ -269,4 +260,4 @@ def test_large_variables_of_the_bench_are_stored_once(tmp_path: Path) -> None:
         {"doc": "small", "city": "Rome"},
         {"doc": "small", "city": "Paris"},
     ]
-    assert (planned.layout, planned.files, planned.run.shared_vars) == (CHECKS_LAYOUT, {}, "")
+    assert (planned.files, planned.run.shared_vars) == ({}, "")

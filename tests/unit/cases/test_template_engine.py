@@ -2,8 +2,8 @@
 
 import pytest
 
+from producer.load.case_prompts import render
 from producer.load.template_engine import TemplateProblem, is_harmless, is_small, parsed
-from producer.load.templates import render
 
 HARMLESS = (
     "Capital of {{ country }}?",

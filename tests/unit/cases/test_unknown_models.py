@@ -3,10 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from producer.cli.main import run
-from producer.cli.options.model_options import ModelOptions, read_live_run
+from producer.cli.options.choices import read_live_run
+from producer.cli.options.model_options import ModelOptions
 from producer.ranking_run import comparison_of
 from shared.contracts.case_run import SNAPSHOT_KEY, CaseRun
 from shared.errors import UsageError
@@ -106,7 +108,7 @@ def test_a_model_for_turns_needs_a_provider() -> None:
 def test_a_judge_of_a_ranking_needs_a_provider() -> None:
     """The option is named, or the run whose bench names the judge."""
     settings = CaseRun("b", "s", pairwise={"model": "j", "criterion": "Is brief."})
-    found = replace(info(), run="r1", kind=CASES, snapshot={SNAPSHOT_KEY: settings.as_snapshot()})
+    found = replace(info(), run="r1", kind=CASES, snapshot={SNAPSHOT_KEY: msgspec.to_builtins(settings)})
     with pytest.raises(UsageError, match=r"pairwise\.model of r1: no provider is known for 'j'"):
         comparison_of(found, None, None)
     with pytest.raises(UsageError, match="--model: no provider is known for 'k'"):

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from producer.load.yaml_events import YamlError, line_of
-from producer.load.yaml_text import MOST_NESTED, parse_yaml
+from producer.load.yaml_text import MOST_NESTED, YamlError, line_of, parse_yaml
 
 
 def refused(text: str) -> tuple[int, str]:

@@ -2,15 +2,18 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from producer.cli.options.model_options import ModelOptions, read_live_run
+from producer.cli.options.choices import read_live_run
+from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.option_groups import given_flags
 from producer.cli.options.shared_options import SubmitChoice
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import Live
 from shared.errors import UsageError
 from shared.kinds import QUERIES
+from shared.upstream.model_target import ModelTarget
 
 
 def test_without_a_model_turns_are_not_asked() -> None:
@@ -23,7 +26,7 @@ def test_without_a_model_turns_are_not_asked() -> None:
 def test_a_model_alone_is_asked_about_must_and_should() -> None:
     """Everything else has its default, and `-j` bounds the run."""
     assert read_live_run(ModelOptions(models=("openai/gpt-4o",)), in_flight=7) == LiveRun(
-        "openai/gpt-4o", live=Live.SHOULD, concurrency=7
+        ModelTarget("openai/gpt-4o"), live=Live.SHOULD, concurrency=7
     )
 
 
@@ -41,16 +44,14 @@ def test_all_options_together() -> None:
     )
     live = read_live_run(words)
     assert live == LiveRun(
-        "mine",
+        ModelTarget("mine", api_base="http://localhost:8000/v1", api_key_env="MY_KEY"),
         live=Live.MUST,
-        api_base="http://localhost:8000/v1",
-        api_key_env="MY_KEY",
         temperature=0.0,
         max_cost=2.5,
         use_cache=False,
         prices={"mine": {"prompt_per_million": 0.15, "completion_per_million": 0.6}},
     )
-    assert LiveRun.from_snapshot({"asking": live.as_snapshot()}) == live
+    assert LiveRun.from_snapshot({"asking": msgspec.to_builtins(live)}) == live
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from producer.cli.options.global_options import GlobalOptions
@@ -10,10 +11,11 @@ from producer.cli.output import Output
 from producer.cli.runs_table import passed_text, print_runs, state_text
 from producer.tables import aligned_lines, cut_middle
 from shared.clock import now_ms
-from shared.contracts.case_run import CaseRun, Endpoint
+from shared.contracts.case_run import CaseRun
 from shared.kinds import CASES, QUERIES, TURNS
 from shared.names import RunState
 from shared.runs import RunInfo
+from shared.upstream.model_target import ModelTarget
 from tests.support.run_infos import info
 
 LONG = "a-bench-of-everything-that-was-ever-asked.config.yaml"
@@ -27,8 +29,8 @@ def queries(state: RunState = RunState.FINISHED, *, done: int = 20, **tally: int
 
 def benches(mode: str) -> RunInfo:
     """A cases run in a mode."""
-    run = CaseRun("my bench", "Answer.", {"m": Endpoint()}, mode=mode)  # type: ignore[arg-type]  # a literal, from a parameter
-    return replace(queries(passed=20), kind=CASES, snapshot={"cases": run.as_snapshot()})
+    run = CaseRun("my bench", "Answer.", {"m": ModelTarget("m")}, mode=mode)  # type: ignore[arg-type]  # a literal, from a parameter
+    return replace(queries(passed=20), kind=CASES, snapshot={"cases": msgspec.to_builtins(run)})
 
 
 @pytest.mark.parametrize(

@@ -192,8 +192,8 @@ def test_queries_are_truthful(item: Mapping[str, Any], run: Mapping[str, Any], s
     """Texts, criteria and the shape of requests and replies of queries are compared."""
     settings = QueryRun(headers={"X-Tenant": "a"}, places={"answer": "/a"})
     sides = [
-        lines_of(QUERIES, {QUERY_KEY: each.as_snapshot()}, [{**QUERY, **changes}], "no")
-        for each, changes in ((settings, {}), (replace(settings, **run), item))
+        lines_of(QUERIES, {QUERY_KEY: msgspec.to_builtins(each)}, [{**QUERY, **changes}], "no")
+        for each, changes in ((settings, {}), (msgspec.structs.replace(settings, **run), item))
     ]
     with comparison(
         sides[0][0], sides[1][0], kind=QUERIES, configurations=(sides[0][1], sides[1][1])

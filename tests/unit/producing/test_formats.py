@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from producer import kinds
@@ -41,7 +42,7 @@ def sample(kind: Kind) -> tuple[RunInfo, list[Any]]:
             for at, found in enumerate(one_of_each())
             if not found["error"]
         ]
-        snapshot: dict[str, Any] = {"v": 1, "source": "b.json", "queries": QueryRun().as_snapshot()}
+        snapshot: dict[str, Any] = {"v": 1, "source": "b.json", "queries": msgspec.to_builtins(QueryRun())}
         return replace(turns_info(total=len(rows)), kind=kind, snapshot=snapshot), rows
     [block] = decide(turn("one"), turn("two")).outcome.blocks
     pairs = zip(block.codes, block.lines, strict=True)

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,7 +85,7 @@ def run_of(kind: Kind) -> tuple[RunInfo, Sequence[Any]]:
             ItemRow(at, "x" if result["error"] else "f", json.dumps(_line(result)).encode())
             for at, result in enumerate(results)
         ]
-        snapshot: dict[str, Any] = {"v": 1, "source": "b.json", "queries": QueryRun().as_snapshot()}
+        snapshot: dict[str, Any] = {"v": 1, "source": "b.json", "queries": msgspec.to_builtins(QueryRun())}
         return replace(turns_info(total=len(rows)), kind=kind, snapshot=snapshot), rows
     [block] = decide(turn("one"), turn("two")).outcome.blocks
     error = json.dumps({"error": {"code": "etag_conflict", "message": HOSTILE}}).encode()[:-1]

@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,7 +70,7 @@ def test_queries_are_grouped_by_category() -> None:
     results = one_of_each()
     rows = [_query_row(at, result) for at, result in enumerate(results)]
     rows.append(ItemRow(len(rows), "", json.dumps(baseline("Q-99")).encode()))
-    snapshot: dict[str, Any] = {"v": 1, "source": "b.json", "queries": QueryRun().as_snapshot()}
+    snapshot: dict[str, Any] = {"v": 1, "source": "b.json", "queries": msgspec.to_builtins(QueryRun())}
     info = replace(turns_info(RunState.CANCELLED, len(rows)), kind=QUERIES, snapshot=snapshot)
     root = written(info, rows, pages=3)
     found = suites_of(root)

@@ -4,7 +4,8 @@ import pytest
 from aiohttp.helpers import calculate_timeout_when
 
 from producer.cli.options.case_options import SelectionOptions
-from producer.cli.options.query_options import QueryOptions, read_query_run
+from producer.cli.options.choices import read_query_run
+from producer.cli.options.query_options import QueryOptions
 from shared.contracts.query_environment import api_url, delay_s
 from shared.contracts.query_run import QueryRun
 from shared.errors import ConfigError, UsageError

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 
 from producer.aggregate.queries import metrics_of
@@ -54,7 +55,7 @@ def test_the_http_status_of_a_failed_query_is_shown(tmp_path: Path) -> None:
 def test_a_path_that_is_not_found_is_named_with_the_options_that_mend_it() -> None:
     """The end of a run and a single item name the URL that was called; another status has no such hint."""
     run = QueryRun(api_url="http://h:1/v2", path="/wrong")
-    info = queries_run(1, snapshot={"queries": run.as_snapshot()})
+    info = queries_run(1, snapshot={"queries": msgspec.to_builtins(run)})
     explained = "api_refused (HTTP 404 from http://h:1/v2/wrong; check --path and --api-url): no such path"
     details = QueryFailures(run)
     details.page([row_of(REFUSED)])

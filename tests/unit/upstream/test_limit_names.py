@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from shared.errors import UsageError
 from shared.upstream.limits import Limits, Scope, account_of, limit_key
+from shared.upstream.model_target import ModelTarget
 from worker.upstream.endpoints import api_endpoint, model_endpoint, run_scope
 from worker.upstream.limiter import scope_limits_of
 
@@ -40,7 +41,7 @@ def test_what_names_nothing_is_refused(text: str) -> None:
 def test_any_name_of_a_model_can_be_asked(model: str) -> None:
     """A name that limits do not take has scopes like any other: asking it does not fail in the worker."""
     for api_base in ("", "http://localhost:1/v1"):
-        for scope in model_endpoint(model, "1f2e3d4c", api_base=api_base).scopes:
+        for scope in model_endpoint(ModelTarget(model, api_base=api_base), "1f2e3d4c").scopes:
             found = Scope.parse(scope.name)
             assert (found.key, found.place, found.account) == (scope.key, scope.place, "1f2e3d4c")
 
@@ -80,13 +81,13 @@ def test_an_endpoint_has_the_scopes_whose_limits_hold_for_it() -> None:
     """A model's calls count for model and provider or endpoint, an API's for its URL, all for their run."""
     run = run_scope("r1", concurrency=3, pace_s=0)
     assert run.limits == Limits(concurrency=3)
-    model = model_endpoint("anthropic/claude", "abc", run)
+    model = model_endpoint(ModelTarget("anthropic/claude"), "abc", run)
     assert [scope.name for scope in model.scopes] == ["anthropic/claude abc", "anthropic abc", "run:r1"]
-    local = model_endpoint("openai/x", "", run, api_base="http://Localhost:80/v1/")
+    local = model_endpoint(ModelTarget("openai/x", api_base="http://Localhost:80/v1/"), "", run)
     assert [scope.name for scope in local.scopes] == [
         "openai/x @http://localhost/v1",
         "http://localhost/v1",
         "run:r1",
     ]
-    assert [scope.name for scope in model_endpoint("gpt-4o", "").scopes] == ["gpt-4o"]
+    assert [scope.name for scope in model_endpoint(ModelTarget("gpt-4o"), "").scopes] == ["gpt-4o"]
     assert [scope.name for scope in api_endpoint("http://h/", run).scopes] == ["http://h", "run:r1"]

@@ -7,6 +7,7 @@ import pytest
 
 from shared.codecs.parked_items import History, decode_parked
 from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.model_target import ModelTarget
 from worker.upstream.cache import digest_of, identity_of
 from worker.upstream.chat import IMAGE_TOKENS, ModelReply, ModelRequest, estimate_tokens
 from worker.upstream.completion import read_completion
@@ -34,12 +35,17 @@ def test_estimates_follow_the_conversation() -> None:
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Hello you"},
     )
-    plain = estimate_tokens(ModelRequest("m", "Be brief.", "Hello you"))
-    assert estimate_tokens(ModelRequest("m", "", "", messages=texts)) == plain
+    plain = estimate_tokens(ModelRequest(ModelTarget("m"), "Be brief.", "Hello you"))
+    assert estimate_tokens(ModelRequest(ModelTarget("m"), "", "", messages=texts)) == plain
     called = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f" * 300}}]}
-    assert estimate_tokens(ModelRequest("m", "", "", messages=(*texts, called))).prompt > plain.prompt + 100
+    assert (
+        estimate_tokens(ModelRequest(ModelTarget("m"), "", "", messages=(*texts, called))).prompt
+        > plain.prompt + 100
+    )
     sizes = {
-        estimate_tokens(ModelRequest("m", "", "", messages=[{"role": "user", "content": [image_of(size)]}]))
+        estimate_tokens(
+            ModelRequest(ModelTarget("m"), "", "", messages=[{"role": "user", "content": [image_of(size)]}])
+        )
         for size in (1_000, 1_000_000)
     }
     assert [size.prompt for size in sizes] == [IMAGE_TOKENS + 8]
@@ -56,15 +62,23 @@ def test_an_answer_of_the_version_before_is_found() -> None:
     assert msgspec.msgpack.decode(before, type=ModelReply) == ModelReply("Hi", 5)
     known = "87b8319d461913312f009a998e1128e0"
     assert (
-        digest_of(identity_of(ModelRequest("openai/gpt-4o", "Be brief.", "Hi", temperature=0.1)))[:32]
+        digest_of(
+            identity_of(ModelRequest(ModelTarget("openai/gpt-4o"), "Be brief.", "Hi", temperature=0.1))
+        )[:32]
         == known
     )
 
 
 def test_what_is_new_in_a_request_is_part_of_its_identity() -> None:
     """Messages with their images, and headers without case; the value of a worker's variable is not known."""
-    one = ModelRequest("m", "", "Hi", headers={"X-Team": "a", "X-Key": "env:MY_TOKEN"})
-    assert identity_of(one) == identity_of(replace(one, headers={"x-key": "env:MY_TOKEN", "x-team": "a"}))
+    one = ModelRequest(ModelTarget("m", headers={"X-Team": "a", "X-Key": "env:MY_TOKEN"}), "", "Hi")
+    assert identity_of(one) == identity_of(
+        replace(one, target=ModelTarget("m", headers={"x-key": "env:MY_TOKEN", "x-team": "a"}))
+    )
     images = [replace(one, messages=[{"role": "user", "content": [image_of(size)]}]) for size in (4, 8)]
-    others = [replace(one, headers={"X-Team": "b"}), replace(one, parameters={"seed": 1}), *images]
+    others = [
+        replace(one, target=ModelTarget("m", headers={"X-Team": "b"})),
+        replace(one, parameters={"seed": 1}),
+        *images,
+    ]
     assert len({digest_of(identity_of(each)) for each in (one, *others)}) == 5

@@ -1,0 +1,43 @@
+"""Where a model is called, and what every call to it carries: made once at submit, and carried whole."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from shared.upstream.key_variables import PROVIDERS, provider_of
+
+DEFAULT_TIMEOUT_S: Final = 120.0
+"""Hard limit of one call where the configuration says nothing."""
+
+
+class ModelTarget(msgspec.Struct, frozen=True, gc=False):
+    """A model at its endpoint; it names variables of the workers' environment and contains no secret."""
+
+    model: str
+    """Its name as litellm has it, such as `openai/gpt-4o`; any name with an `api_base`."""
+    api_base: str = ""
+    """URL of an OpenAI-compatible endpoint; empty: the provider's own."""
+    api_key_env: str = ""
+    """The variable of the worker's environment that holds the key, as it is written; see `key_variable`."""
+    headers: Mapping[str, str] = {}
+    """Headers of each request: literal, or `env:VARIABLE` of the worker's environment."""
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    """Hard limit of one call."""
+
+    @property
+    def place(self) -> dict[str, str]:
+        """What decides who answers: neither the key that pays, nor the time that it may take."""
+        return {"model": self.model, "api_base": self.api_base}
+
+    @property
+    def key_variable(self) -> str:
+        """The variable that holds the key: the given one, else the provider's; empty if none is known.
+
+        A provider's key is not sent to another server: an `api_base` has only the variable that is given.
+
+        >>> [ModelTarget("openai/gpt-4o", base).key_variable for base in ("", "http://localhost:8000/v1")]
+        ['OPENAI_API_KEY', '']
+        """
+        usual = "" if self.api_base else PROVIDERS.get(provider_of(self.model), "")
+        return self.api_key_env or usual
