@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-import redis
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
@@ -21,6 +20,9 @@ from shared.errors import RedisUnreachableError
 from shared.ledger.calls import ScriptCaller
 from shared.ledger.ledger import Ledger
 from shared.observability.counters import LATENCY_BOUNDS_S
+
+if TYPE_CHECKING:
+    import redis
 
 PATH: Final = "/metrics"
 PATIENCE_S: Final = 2.0
@@ -74,7 +76,7 @@ def metric_of(family: Family, look: Look | None) -> Metric:
     return cast("Metric", metric)
 
 
-def registry_of(client: redis.Redis) -> CollectorRegistry:
+def registry_of(client: "redis.Redis") -> CollectorRegistry:
     """Makes the registry of one fleet; it reads nothing before the first scrape."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(FleetCollector(Ledger(client, patience_s=PATIENCE_S).caller))
@@ -126,7 +128,7 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(client: redis.Redis, host: str, port: int) -> Iterator[int]:
+def serving(client: "redis.Redis", host: str, port: int) -> Iterator[int]:
     """Serves metrics from a thread for as long as the context lasts; gives the port.
 
     Args:

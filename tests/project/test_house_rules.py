@@ -22,6 +22,9 @@ MAX_LOOSE: Final = 12
 """Modules of `shared/` that stand in no room."""
 REPEATED_NAMES: Final = {
     "one file for each kind": frozenset({"turns", "cases", "queries", "items"}),
+    "one file for each part of a kind, in its folder": frozenset(
+        {"documents", "results", "totals", "gates", "names", "options", "load", "compare", "retry", "kind"}
+    ),
     "one file for each part of a kind's reports": frozenset(
         {"html_rows", "html_summary", "opened_rows", "terminal", "wording"}
         | {f"to_{name}" for name in ("csv", "html", "jsonl", "junit", "markdown")}

@@ -2,9 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
-
-import redis
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from shared.keys import (
     CLOCK_KEY,
@@ -18,6 +16,9 @@ from shared.keys import (
 from shared.kinds import Kind, all_kinds
 from shared.names import FINAL_STATES
 from shared.runs import RunInfo, waiting
+
+if TYPE_CHECKING:
+    import redis
 
 OPEN_AMONG: Final = 100
 """How many of the newest runs are looked at for open items."""
@@ -69,7 +70,7 @@ class Overview(NamedTuple):
 
 
 def read_overview(
-    client: redis.Redis, lengths: Mapping[Kind, int | None], runs: Sequence[RunInfo] = ()
+    client: "redis.Redis", lengths: Mapping[Kind, int | None], runs: Sequence[RunInfo] = ()
 ) -> Overview:
     """Returns all queues, workers and the size of the dead set.
 
