@@ -14,9 +14,9 @@ from producer.report.queries import console
 from producer.report.queries.to_csv import COLUMNS, results_csv
 from producer.report.queries.to_json import results_json
 from producer.report.queries.to_markdown import report_markdown
-from tests.support.query_results import HOSTILE
-from worker.queries.reply import Reply, timed_out
-from worker.queries.verdict import query_result
+from tests.support.query_results import HOSTILE, timed_out
+from worker.queries.checks import query_result
+from worker.queries.reply import Reply
 
 SIGNS = st.sampled_from(list("|\\\n\r\t`*[]<>&=+-@#\"',;\x00\x1b\u202e\u2028\ud800 ab"))
 TEXTS = st.text(SIGNS, max_size=30) | st.text(max_size=20) | st.just(HOSTILE)

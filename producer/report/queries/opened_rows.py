@@ -10,8 +10,8 @@ from shared.contracts.query_run import QueryRun
 from shared.names import Outcome
 from shared.upstream.addresses import shown_url, with_path
 from shared.upstream.failure_reasons import NOT_FOUND
+from worker.queries.checks import query_result
 from worker.queries.reply import Reply
-from worker.queries.verdict import query_result
 
 _decode = msgspec.json.decode
 

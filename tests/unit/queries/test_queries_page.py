@@ -16,8 +16,8 @@ from shared.codecs.item_rows import POISON_CODE, ItemRow
 from shared.names import RunState
 from tests.support.query_results import HOSTILE, answered, baseline, one_of_each
 from tests.support.run_pages import queries_run, query_rows, write_page
+from worker.queries.checks import query_result
 from worker.queries.reply import Reply
-from worker.queries.verdict import query_result
 
 MARKUP: Final = "<img src=x onerror=alert(1)></noscript></script><script>alert(1)</script>{{ 7 }}<!--row-->"
 DOCUMENT_SECTIONS: Final = {

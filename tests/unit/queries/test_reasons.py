@@ -23,9 +23,9 @@ from tests.support.query_desk import numbered
 from tests.support.query_results import answered, baseline
 from tests.support.run_pages import queries_run, write_page
 from worker.executors.queries import result_line
+from worker.queries.checks import query_result
 from worker.queries.fields import FieldMap, in_document_form
 from worker.queries.reply import Reply, read_reply
-from worker.queries.verdict import query_result
 
 REFUSED: Final = read_reply(status_code=404, body=b"no such path", latency_ms=7)
 TURNS: Final = '{"threadId": "t", "message": "Hi"}\n'
