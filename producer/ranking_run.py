@@ -11,7 +11,8 @@ from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-import msgspec
+from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, to_builtins
+from msgspec.structs import replace
 
 from producer import kinds
 from producer.aggregate.ranking import PairVerdict, Ranking, rank
@@ -34,6 +35,20 @@ METADATA: Final = "proctor.ranking"
 """Where an item of a ranking says what it compares."""
 FEWEST: Final = 2
 HINT: Final = "write pairwise: {model: openai/gpt-4o-mini, criterion: Is more helpful.}, or give both options"
+
+
+class ComparedPair(Struct, frozen=True):
+    """What one item of a ranking compares, as its metadata have it."""
+
+    question: str
+    """Names what both answers are about."""
+    first: str
+    """Whose answer is shown as A."""
+    second: str
+    """Whose answer is shown as B."""
+    by: By = "model"
+    equal: list[tuple[str, str, int]] | UnsetType = UNSET
+    """With the first pair: how many answers of two competitors are equal."""
 
 
 class RankingTerms(NamedTuple):
@@ -72,7 +87,7 @@ def _target_of(run: CaseRun, model: str) -> ModelTarget | None:
     judging, tested = {**run.judges, **run.check_models}.get(model), run.models.get(model)
     if tested is None or judging is None:
         return tested or judging
-    return msgspec.structs.replace(tested, headers=judging.headers)
+    return replace(tested, headers=judging.headers)
 
 
 def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: RankingTerms) -> Path:
@@ -98,9 +113,10 @@ def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: RankingT
     )
     written = 0
     with (folder / "comparisons.jsonl").open("w", encoding="utf-8") as out:
-        for case in _comparisons(questions, answers, by):
-            if not written:
-                case["metadata"][METADATA]["equal"] = [[*pair, count] for pair, count in equal.items()]
+        counted = [(*pair, count) for pair, count in equal.items()]
+        for judged, pair in _comparisons(questions, answers, by):
+            compared = pair if written else replace(pair, equal=counted)
+            case = {"input": judged, "metadata": {METADATA: to_builtins(compared)}}
             out.write(json.dumps(case, ensure_ascii=False) + "\n")
             written += 1
     if not written:
@@ -125,19 +141,19 @@ def ranking_of(store: RunStore, run: str) -> tuple[By, Ranking]:
     names, verdicts, equal = dict[str, None](), list[PairVerdict](), Counter[tuple[str, str]]()
     for rows in store.item_pages(run, with_payload=True):
         for case in opened(rows):
-            pair = case.item.metadata.get(METADATA)
-            if not isinstance(pair, dict):
-                raise UsageError(
-                    f"{run} is no ranking", hint="`proctor rank RUN` makes one of a run of cases"
-                )
+            try:
+                pair = convert(case.item.metadata.get(METADATA), ComparedPair)
+            except ValidationError as error:
+                hint = "`proctor rank RUN` makes one of a run of cases"
+                raise UsageError(f"{run} is no ranking", hint=hint) from error
             reply = case.answer.raw_output
             winner = None if reply is None else read_choice(reply).winner
-            names |= dict.fromkeys((pair["first"], pair["second"]))
-            for one, other, count in pair.get("equal", ()):
+            names |= dict.fromkeys((pair.first, pair.second))
+            for one, other, count in pair.equal or ():
                 names |= dict.fromkeys((one, other))
                 equal[one, other] = count
-            by = pair.get("by", by)
-            verdicts.append(PairVerdict(pair["question"], pair["first"], pair["second"], winner))
+            by = pair.by
+            verdicts.append(PairVerdict(pair.question, pair.first, pair.second, winner))
     if len(names) < FEWEST:
         raise UsageError(f"{run} has compared nothing", hint="`proctor results` shows why")
     return by, rank(sorted(names), verdicts, equal)
@@ -168,16 +184,17 @@ def _answers(store: RunStore, info: RunInfo, by: RankingTerms) -> tuple[Question
     return questions, answers
 
 
-def _comparisons(questions: Questions, answers: Answers, by: RankingTerms) -> Iterator[dict[str, Any]]:
-    """Makes a case of each pair in each order; equal answers tie without being compared."""
+def _comparisons(
+    questions: Questions, answers: Answers, by: RankingTerms
+) -> Iterator[tuple[str, ComparedPair]]:
+    """Yields what the judge is asked about each pair in each order; equal answers tie without it."""
     for key in sorted(questions):
         question, prompt = questions[key]
         for first, second in permutations(answers[key], FEWEST):
             if answers[key][first] == answers[key][second]:
                 continue
             judged = comparison_prompt(by.criterion, prompt, answers[key][first], answers[key][second])
-            compared = {"question": question, "first": first, "second": second, "by": by.by}
-            yield {"input": judged, "metadata": {METADATA: compared}}
+            yield judged, ComparedPair(question, first, second, by.by)
 
 
 def _question(item: CasePayload, other: str) -> str:

@@ -8,10 +8,19 @@ from math import sqrt
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import asdict
 
 from producer.aggregate.judging import Judging
 from producer.aggregate.related import ByCase, counts_of, outcome_effects
 from producer.aggregate.statistics import Z_95, wilson
+from producer.cases.documents import (
+    CheckFigures,
+    GroupFigures,
+    MeanScore,
+    PromptFigures,
+    PromptModelFigures,
+    TagFigures,
+)
 from producer.cases.results import CheckRow
 from producer.report.cases.opened_rows import OpenedCase
 from shared.names import Outcome
@@ -31,7 +40,7 @@ class ScoreMean:
     >>> for case, score in enumerate((1.0, 0.5, 0.0, 0.5)):
     ...     mean.add(case, score)
     >>> found = mean.summary()
-    >>> found["value"], round(found["standard_error"], 3), round(found["low"], 3), found["n"]
+    >>> found.value, round(found.standard_error, 3), round(found.low, 3), found.n
     (0.5, 0.204, 0.1, 4)
     """
 
@@ -47,24 +56,19 @@ class ScoreMean:
         self._clusters[case % MOST_CLUSTERS] = (total + weight * score, weights + weight)
         self._n += 1
 
-    def summary(self) -> dict[str, Any] | None:
+    def summary(self) -> MeanScore | None:
         """Returns the mean with its bounds; None without scores, no bounds for a single case."""
         weights = sum(weight for _, weight in self._clusters.values())
         if not weights:
             return None
         mean = min(1.0, sum(total for total, _ in self._clusters.values()) / weights)
         count = len(self._clusters)
-        error = None
-        if count > 1:
-            squares = sum((total - mean * weight) ** 2 for total, weight in self._clusters.values())
-            error = sqrt(squares * count / (count - 1)) / weights
-        return {
-            "value": round(mean, 4),
-            "low": None if error is None else round(max(0.0, mean - Z_95 * error), 4),
-            "high": None if error is None else round(min(1.0, mean + Z_95 * error), 4),
-            "standard_error": error,
-            "n": self._n,
-        }
+        if count == 1:
+            return MeanScore(round(mean, 4), None, None, None, self._n)
+        squares = sum((total - mean * weight) ** 2 for total, weight in self._clusters.values())
+        error = sqrt(squares * count / (count - 1)) / weights
+        low, high = max(0.0, mean - Z_95 * error), min(1.0, mean + Z_95 * error)
+        return MeanScore(round(mean, 4), round(low, 4), round(high, 4), error, self._n)
 
 
 @dataclass(slots=True)
@@ -85,22 +89,22 @@ class _Group:
         self.cost_unknown += case.is_answered and case.row.cost_usd is None
         add_score(self.scores, case)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> GroupFigures:
         """Returns its figures; rates are fractions."""
         passed, failed = self.outcomes[Outcome.PASSED], self.outcomes[Outcome.FAILED]
         judged = passed + failed + self.outcomes[Outcome.ERROR]
         effect = outcome_effects(self.by_case).pass_rate_of_judged
-        return {
-            "total": self.outcomes.total(),
-            "passed": passed,
-            "failed": failed,
-            "errors": self.outcomes[Outcome.ERROR],
-            "skipped": self.outcomes[Outcome.SKIPPED],
-            "pass_rate": wilson(passed, judged, effect=effect).as_document(),
-            "score": self.scores.summary(),
-            "cost_usd": None if self.cost_unknown else self.cost_usd,
-            "known_cost_usd": self.cost_usd,
-        }
+        return GroupFigures(
+            total=self.outcomes.total(),
+            passed=passed,
+            failed=failed,
+            errors=self.outcomes[Outcome.ERROR],
+            skipped=self.outcomes[Outcome.SKIPPED],
+            pass_rate=wilson(passed, judged, effect=effect).rounded(),
+            score=self.scores.summary(),
+            cost_usd=None if self.cost_unknown else self.cost_usd,
+            known_cost_usd=self.cost_usd,
+        )
 
 
 @dataclass(slots=True)
@@ -136,20 +140,20 @@ class _Check:
             item = msgspec.structs.replace(case.item, criteria={}) if rubric.negated else case.item
             self.judging.add_question(item, rubric.votes, rubric.passed, output)
 
-    def summary(self, name: str) -> dict[str, Any]:
+    def summary(self, name: str) -> CheckFigures:
         """Returns its figures; those of its judges where it has any."""
         effect = self.by_case.effect([0], [0, 1])
-        return {
-            "name": name,
-            "check": self.kind,
-            "passed": self.passed,
-            "failed": self.failed,
-            "not_asked": self.not_asked,
-            "pass_rate": wilson(self.passed, self.passed + self.failed, effect=effect).as_document(),
-            "score": self.scores.summary(),
-            "known_cost_usd": self.cost_usd,
-            "judge": None if self.judging is None else self.judging.summary(),
-        }
+        return CheckFigures(
+            name=name,
+            check=self.kind,
+            passed=self.passed,
+            failed=self.failed,
+            not_asked=self.not_asked,
+            pass_rate=wilson(self.passed, self.passed + self.failed, effect=effect).rounded(),
+            score=self.scores.summary(),
+            known_cost_usd=self.cost_usd,
+            judge=None if self.judging is None else self.judging.summary(),
+        )
 
 
 class CaseGroups:
@@ -174,18 +178,24 @@ class CaseGroups:
             if found is not None:
                 found.add(case, row)
 
-    def summary(self) -> dict[str, Any]:
-        """Returns what was counted, as far as there is something: other runs have none of these keys."""
-        found = {
-            "prompts": [{"prompt": name, **each.summary()} for name, each in self._prompts.items()],
-            "prompts_by_model": [
-                {"model": model, "prompt": prompt, **each.summary()}
-                for (model, prompt), each in self._prompts_by_model.items()
-            ],
-            "tags": [{"tag": name, **each.summary()} for name, each in sorted(self._tags.items())],
-            "checks": [each.summary(name) for name, each in self._checks.items()],
-        }
-        return {key: rows for key, rows in found.items() if rows}
+    def prompts(self) -> list[PromptFigures]:
+        """Returns the figures of each prompt."""
+        return [PromptFigures(name, **asdict(each.summary())) for name, each in self._prompts.items()]
+
+    def prompts_by_model(self) -> list[PromptModelFigures]:
+        """Returns the figures of each prompt with each model."""
+        return [
+            PromptModelFigures(*pair, **asdict(each.summary()))
+            for pair, each in self._prompts_by_model.items()
+        ]
+
+    def tags(self) -> list[TagFigures]:
+        """Returns the figures of each tag."""
+        return [TagFigures(name, **asdict(each.summary())) for name, each in sorted(self._tags.items())]
+
+    def checks(self) -> list[CheckFigures]:
+        """Returns the figures of each check."""
+        return [each.summary(name) for name, each in self._checks.items()]
 
 
 def add_score(scores: ScoreMean, case: OpenedCase) -> None:

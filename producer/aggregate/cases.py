@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from producer.aggregate.case_groups import CaseGroups, ScoreMean, add_score
 from producer.aggregate.judging import Judging
@@ -13,10 +13,11 @@ from producer.aggregate.queries import percentiles
 from producer.aggregate.related import ByCase, counts_of, outcome_effects, outcome_rates
 from producer.aggregate.repeats import Repeats
 from producer.aggregate.statistics import wilson
-from producer.documents import Count, Counts, Fraction, OutcomeRates, Part
+from producer.cases.documents import CasesSummary, GitState, ModelFigures, ModelRates
+from producer.documents import Counts
 from producer.report.cases.opened_rows import CHECK_UNAVAILABLE, OpenedCase, opened
 from shared.codecs.item_rows import CACHED, ItemRow
-from shared.contracts.case_run import GIT_KEY, CaseRun
+from shared.contracts.case_run import CaseRun
 from shared.contracts.case_vocabulary import CaseStatus
 from shared.names import Outcome
 from shared.runs import RunInfo
@@ -24,39 +25,6 @@ from shared.upstream.failure_reasons import FailureReason
 
 NOT_REACHED: Final = frozenset({FailureReason.ABSENT.model_code, FailureReason.UNREACHABLE.model_code})
 """Codes of errors of models whose address is to be looked at."""
-
-
-class CasesSummary(Part, kw_only=True):
-    """The figures of a cases run."""
-
-    models: list[dict[str, Any]]
-    pass_rate: Fraction | None
-    statuses: dict[str, Count]
-    cost_usd: float | None
-    known_cost_usd: float
-    judge: dict[str, Any]
-    retried: Count
-    errors: dict[str, Count]
-    prompts: list[dict[str, Any]] | UnsetType = UNSET
-    prompts_by_model: list[dict[str, Any]] | UnsetType = UNSET
-    tags: list[dict[str, Any]] | UnsetType = UNSET
-    checks: list[dict[str, Any]] | UnsetType = UNSET
-    not_reached: dict[str, str] | UnsetType = UNSET
-    source: str
-    duration_s: float | None
-    name: str
-    git: dict[str, Any] | None
-    mode: str
-    cases: Count
-    repeat: Count
-    paid_usd: float | None
-    models_asked: tuple[str, ...]
-    prompts_asked: tuple[str, ...] | UnsetType = UNSET
-    judge_model: str | None
-    judge_models: tuple[str, ...]
-    concurrency: Count
-    cases_per_s: float | None
-    rates: OutcomeRates
 
 
 @dataclass(slots=True)
@@ -120,41 +88,39 @@ class ModelTotals:
             self.rouge[0] += score
             self.rouge[1] += 1
 
-    def summary(self, model: str) -> dict[str, Any]:
+    def summary(self, model: str) -> ModelFigures:
         """Returns its line of the summary."""
         passed, failed = self.outcomes[Outcome.PASSED], self.outcomes[Outcome.FAILED]
         judged = passed + failed + self.outcomes[Outcome.ERROR]
         seconds = self._seconds()
         effects = outcome_effects(self.by_case)
-        return {
-            "model": model,
-            "total": self.outcomes.total(),
-            "passed": passed,
-            "failed": failed,
-            "errors": self.outcomes[Outcome.ERROR],
-            "skipped": self.outcomes[Outcome.SKIPPED],
-            "pass_rate": passed / judged if passed + failed else None,
-            "rates": {
-                "pass_rate": wilson(passed, judged, effect=effects.pass_rate_of_judged).as_document(),
-                "pass_rate_of_answered": wilson(
-                    passed, passed + failed, effect=effects.pass_rate_of_answered
-                ).as_document(),
-            },
-            "repeats": self.repeats.summary(),
-            "latency_ms": percentiles(self.times_ms).named(),
-            "latency_n": self.times_ms.total(),
-            "cached_latency_ms": percentiles(self.first_times_ms).named(),
-            "throughput_tokens_per_s": self.timed_tokens / seconds if seconds else None,
-            "cost_usd": None if self.cost_unknown else self.cost_usd,
-            "known_cost_usd": self.cost_usd,
-            "cost_unknown": self.cost_unknown,
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "cached": self.cached,
-            "fuzzy_matches": self.fuzzy,
-            "rouge_l_mean": self.rouge[0] / self.rouge[1] if self.rouge[1] else None,
-            **({"score": score} if (score := self.scores.summary()) else {}),
-        }
+        return ModelFigures(
+            model=model,
+            total=self.outcomes.total(),
+            passed=passed,
+            failed=failed,
+            errors=self.outcomes[Outcome.ERROR],
+            skipped=self.outcomes[Outcome.SKIPPED],
+            pass_rate=passed / judged if passed + failed else None,
+            rates=ModelRates(
+                wilson(passed, judged, effect=effects.pass_rate_of_judged).rounded(),
+                wilson(passed, passed + failed, effect=effects.pass_rate_of_answered).rounded(),
+            ),
+            repeats=self.repeats.summary(),
+            latency_ms=percentiles(self.times_ms),
+            latency_n=self.times_ms.total(),
+            cached_latency_ms=percentiles(self.first_times_ms),
+            throughput_tokens_per_s=self.timed_tokens / seconds if seconds else None,
+            cost_usd=None if self.cost_unknown else self.cost_usd,
+            known_cost_usd=self.cost_usd,
+            cost_unknown=self.cost_unknown,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            cached=self.cached,
+            fuzzy_matches=self.fuzzy,
+            rouge_l_mean=self.rouge[0] / self.rouge[1] if self.rouge[1] else None,
+            score=self.scores.summary() or UNSET,
+        )
 
     def _seconds(self) -> float:
         """All latencies together."""
@@ -197,36 +163,40 @@ class CaseTotals:
         return Counts.of(sum((each.outcomes for each in self._models.values()), Counter[Outcome]()), total)
 
     def summary(self, info: RunInfo) -> CasesSummary:
-        """Returns statuses, and the models as the run names them, with what was run."""
+        """Returns the figures with the settings of the run, and the models as the run names them."""
         run = CaseRun.from_snapshot(info.snapshot)
+        counts, groups = self.counts(info.total), self._groups
         models = [totals.summary(model) for model, totals in self._models.items()]
-        costs = [model["known_cost_usd"] for model in models]
+        known_usd = sum(model.known_cost_usd for model in models)
         return CasesSummary(
             models=models,
-            pass_rate=self._pass_rate(),
+            pass_rate=counts.passed / (counts.answered + counts.error) if counts.answered else None,
             statuses={status.value: self._statuses[status.value] for status in CaseStatus},
-            cost_usd=None if any(model["cost_unknown"] for model in models) else sum(costs),
-            known_cost_usd=sum(costs),
+            cost_usd=None if any(model.cost_unknown for model in models) else known_usd,
+            known_cost_usd=known_usd,
             judge=self._judging.summary(),
             retried=self._retried,
             errors=dict(self._errors.most_common()),
-            **self._groups.summary(),
+            prompts=groups.prompts() or UNSET,
+            prompts_by_model=groups.prompts_by_model() or UNSET,
+            tags=groups.tags() or UNSET,
+            checks=groups.checks() or UNSET,
             not_reached=self._unreached() or UNSET,
             source=info.source,
             duration_s=info.duration_s,
             name=run.name,
-            git=info.snapshot.get(GIT_KEY),
+            git=GitState.of(info.snapshot),
             mode=run.mode,
             cases=run.cases,
             repeat=run.repeat,
             paid_usd=info.paid_usd,
-            models_asked=tuple(run.models),
-            prompts_asked=tuple(run.prompts) or UNSET,
+            models_asked=list(run.models),
+            prompts_asked=list(run.prompts) or UNSET,
             judge_model=run.judge_model,
-            judge_models=tuple(run.judges),
+            judge_models=list(run.judges),
             concurrency=run.concurrency,
             cases_per_s=info.per_s,
-            rates=outcome_rates(self.counts(info.total), outcome_effects(self._by_case)),
+            rates=outcome_rates(counts, outcome_effects(self._by_case)),
         )
 
     def _add_unreached(self, case: OpenedCase) -> None:
@@ -240,11 +210,6 @@ class CaseTotals:
         """Returns the first error of each model or judge that was not reached."""
         judges = self._judging.not_reached.items()
         return {name: f"judge {name} could not be asked: {why}" for name, why in judges} | self._not_reached
-
-    def _pass_rate(self) -> float | None:
-        """Returns the passed share of all answers and errors; None without an answer."""
-        counts = self.counts(0)
-        return counts.passed / (counts.answered + counts.error) if counts.answered else None
 
     def misses(self) -> bool:
         """Returns whether a case failed."""

@@ -7,12 +7,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from producer.aggregate.judge_statistics import Calibration, alpha_of_tallies, calibrated, corrected_rate
 from producer.aggregate.statistics import wilson
+from producer.cases.documents import (
+    Agreement,
+    Consistency,
+    JudgeFigures,
+    JudgingFigures,
+    LabelFigures,
+)
 from producer.cases.results import CaseResult, JudgeVote
 from producer.documents import Rate
 from producer.report.cases.opened_rows import OpenedCase
@@ -35,7 +43,7 @@ class Sameness:
     >>> for output, verdict in ((b"x", "pass"), (b"x", "pass"), (b"y", "pass"), (b"y", "fail")):
     ...     sameness.add(("model", 0), "judge", output, verdict)
     >>> found = sameness.summary("judge")
-    >>> found["n"], found["same"]["value"], sameness.summary("other")
+    >>> found.n, found.same.value, sameness.summary("other")
     (2, 0.5, None)
     """
 
@@ -57,13 +65,11 @@ class Sameness:
             self._ended, self._open, self._answer = self._counted(), {}, answer
         self._open.setdefault((judge, output), Counter())[verdict] += 1
 
-    def summary(self, judge: str) -> dict[str, Any] | None:
+    def summary(self, judge: str) -> Consistency | None:
         """Returns how many outputs were judged more than once, and the share judged the same each time."""
         counted = self._counted()
         same, other = counted[judge, True], counted[judge, False]
-        if not same + other:
-            return None
-        return {"n": same + other, "same": wilson(same, same + other).as_document()}
+        return Consistency(same + other, wilson(same, same + other).rounded()) if same + other else None
 
     def _counted(self) -> Counter[tuple[str, bool]]:
         """Returns outputs that were judged more than once, by judge and sameness, the open ones included."""
@@ -85,20 +91,21 @@ class _Judge:
     against: Counter[tuple[bool, bool]] = field(default_factory=Counter)
     """Its verdicts beside people's."""
 
-    def summary(self, name: str, sameness: Sameness, *, is_panel: bool) -> dict[str, Any]:
+    def summary(self, name: str, sameness: Sameness, *, is_panel: bool) -> JudgeFigures:
         """Returns its line of the summary."""
-        return {
-            "model": name,
-            "votes": self.words.total(),
-            "passed": self.words["pass"],
-            "failed": self.words["fail"],
-            "unclear": self.words["unclear"],
-            "unreached": self.unreached,
-            "cost_usd": self.cost_usd,
-            "with_panel": _rate(wilson(self.agreed, self.decided)) if is_panel else None,
-            "consistency": sameness.summary(name),
-            "calibration": _calibration(_calibrated(self.against)),
-        }
+        passed, failed, unclear = (self.words[word] for word in WORDS)
+        return JudgeFigures(
+            model=name,
+            votes=self.words.total(),
+            passed=passed,
+            failed=failed,
+            unclear=unclear,
+            unreached=self.unreached,
+            cost_usd=self.cost_usd,
+            with_panel=_rate(wilson(self.agreed, self.decided)) if is_panel else None,
+            consistency=sameness.summary(name),
+            calibration=_label_figures(_calibrated(self.against)),
+        )
 
 
 class Judging:
@@ -159,29 +166,29 @@ class Judging:
             if vote.verdict:
                 self._sameness.add(answer, vote.model, output, vote.verdict)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> JudgingFigures:
         """Returns all of it; figures that need more than there is are None."""
         judged = self._passed + self._failed
         found = _calibrated(self._against)
         true_rate = (
             corrected_rate(self._passed, judged, found) if found and self._answers >= FEW_LABELS else None
         )
-        return {
-            "calls": sum(judge.words.total() for judge in self._judges.values()),
-            "cost_usd": sum(judge.cost_usd for judge in self._judges.values()),
-            "unreached": self._unreached,
-            "judged": judged,
-            "pass_rate": _rate(wilson(self._passed, judged)),
-            "judges": [
+        return JudgingFigures(
+            calls=sum(judge.words.total() for judge in self._judges.values()),
+            cost_usd=sum(judge.cost_usd for judge in self._judges.values()),
+            unreached=self._unreached,
+            judged=judged,
+            pass_rate=_rate(wilson(self._passed, judged)),
+            judges=[
                 judge.summary(name, self._sameness, is_panel=self._is_panel)
                 for name, judge in self._judges.items()
             ],
-            "agreement": self._agreement(),
-            "consistency": self._sameness.summary(""),
-            "labelled": self._labelled,
-            "calibration": _calibration(found, self._answers),
-            "corrected_pass_rate": _rate(true_rate),
-        }
+            agreement=self._agreement(),
+            consistency=self._sameness.summary(""),
+            labelled=self._labelled,
+            calibration=_label_figures(found, self._answers),
+            corrected_pass_rate=_rate(true_rate),
+        )
 
     def _count_verdict(
         self,
@@ -215,18 +222,19 @@ class Judging:
         if label is not None:
             judge.against[is_pass, label == "pass"] += 1
 
-    def _agreement(self) -> dict[str, Any] | None:
+    def _agreement(self) -> Agreement | None:
         """Computes how far the judges of a panel agree; None where no case has two verdicts."""
         paired = {tally: cases for tally, cases in self._tallies.items() if sum(tally) > 1}
         if not paired:
             return None
         alike = sum(cases for tally, cases in paired.items() if max(tally) == sum(tally))
-        return {
-            "judges": len(self._judges),
-            "n": sum(paired.values()),
-            "unanimous": _rate(wilson(alike, sum(paired.values()))),
-            "krippendorff_alpha": _rounded(alpha_of_tallies(paired)),
-        }
+        pairs, alpha = sum(paired.values()), alpha_of_tallies(paired)
+        return Agreement(
+            judges=len(self._judges),
+            n=pairs,
+            unanimous=_rate(wilson(alike, pairs)),
+            krippendorff_alpha=None if alpha is None else round(alpha, 4),
+        )
 
 
 def _calibrated(pairs: Mapping[tuple[bool, bool], int]) -> Calibration | None:
@@ -234,32 +242,27 @@ def _calibrated(pairs: Mapping[tuple[bool, bool], int]) -> Calibration | None:
     return calibrated(pairs) if pairs else None
 
 
-def _calibration(found: Calibration | None, answers: int | None = None) -> dict[str, Any] | None:
-    """Writes a calibration as `--json` prints it."""
+def _label_figures(found: Calibration | None, answers: int | UnsetType = UNSET) -> LabelFigures | None:
+    """Returns what a calibration amounts to."""
     if found is None:
         return None
-    return {
-        "n": found.n,
-        **({} if answers is None else {"answers": answers, "few": answers < FEW_LABELS}),
-        "true_passed": found.true_passed,
-        "false_passed": found.false_passed,
-        "true_failed": found.true_failed,
-        "false_failed": found.false_failed,
-        "accuracy": _rate(found.accuracy),
-        "precision": _rate(found.precision),
-        "recall": _rate(found.recall),
-        "specificity": _rate(found.specificity),
-        "balanced_accuracy": _rate(found.balanced_accuracy)
-        if found.recall.n and found.specificity.n
-        else None,
-    }
+    balanced = found.balanced_accuracy if found.recall.n and found.specificity.n else None
+    return LabelFigures(
+        n=found.n,
+        answers=answers,
+        few=UNSET if answers is UNSET else answers < FEW_LABELS,
+        true_passed=found.true_passed,
+        false_passed=found.false_passed,
+        true_failed=found.true_failed,
+        false_failed=found.false_failed,
+        accuracy=_rate(found.accuracy),
+        precision=_rate(found.precision),
+        recall=_rate(found.recall),
+        specificity=_rate(found.specificity),
+        balanced_accuracy=_rate(balanced),
+    )
 
 
-def _rate(rate: Rate | None) -> dict[str, Any] | None:
-    """Writes a rate; one of nothing is None."""
-    return rate.as_document() if rate is not None and rate.n else None
-
-
-def _rounded(value: float | None) -> float | None:
-    """Writes a coefficient."""
-    return None if value is None else round(value, 4)
+def _rate(rate: Rate | None) -> Rate | None:
+    """Rounds a rate; one of nothing is None."""
+    return rate.rounded() if rate is not None and rate.n else None

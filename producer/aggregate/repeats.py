@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Hashable
-from typing import Any
 
 from producer.aggregate.statistics import clustered_mean, flakiness, pass_at_k, pass_hat_k
+from producer.cases.documents import RepeatFigures
 
 
 class Repeats:
@@ -29,7 +29,7 @@ class Repeats:
         self._tries += 1
         self._passed += passed
 
-    def summary(self) -> dict[str, Any] | None:
+    def summary(self) -> RepeatFigures | None:
         """Returns the figures of the repeats; None when nothing was tried twice.
 
         Only cases with all their repeats are in pass@k: k tries of fewer are no estimate.
@@ -38,7 +38,7 @@ class Repeats:
         >>> for case, passed in ((0, True), (0, True), (1, True), (1, False)):
         ...     repeats.add(case, passed=passed)
         >>> found = repeats.summary()
-        >>> found["pass_at_k"], found["pass_hat_k"], found["flaky"], round(found["standard_error"], 4)
+        >>> found.pass_at_k, found.pass_hat_k, found.flaky, round(found.standard_error, 4)
         ({'1': 0.75, '2': 1.0}, {'1': 0.75, '2': 0.5}, 1, 0.25)
         """
         cases = self._counted()
@@ -53,17 +53,17 @@ class Repeats:
         ]
         whole = [sum(tries) for tries in verdicts if len(tries) == k]
         mean, found = clustered_mean(verdicts), flakiness(verdicts)
-        return {
-            "repeats": k,
-            "cases": len(verdicts),
-            "complete_cases": len(whole),
-            "mean": mean.value,
-            "standard_error": mean.standard_error,
-            "pass_at_k": {str(n): _mean([pass_at_k(k, passed, n) for passed in whole]) for n in (1, k)},
-            "pass_hat_k": {str(n): _mean([pass_hat_k(k, passed, n) for passed in whole]) for n in (1, k)},
-            "flaky": found.flaky,
-            "disagreement": found.disagreement,
-        }
+        return RepeatFigures(
+            repeats=k,
+            cases=len(verdicts),
+            complete_cases=len(whole),
+            mean=mean.value,
+            standard_error=mean.standard_error,
+            pass_at_k={str(n): _mean([pass_at_k(k, passed, n) for passed in whole]) for n in (1, k)},
+            pass_hat_k={str(n): _mean([pass_hat_k(k, passed, n) for passed in whole]) for n in (1, k)},
+            flaky=found.flaky,
+            disagreement=found.disagreement,
+        )
 
     def _counted(self) -> Counter[tuple[int, int]]:
         """Returns cases by tries and how many of these passed, the one at hand included."""

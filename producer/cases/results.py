@@ -5,10 +5,11 @@ part of their schemas.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, convert
 
+from producer.documents import Line
 from producer.report.transcript import answer_text
 from shared.contracts.case_vocabulary import CaseStatus, Stage
 from shared.contracts.unjudged_case import REASONING_CHARS
@@ -259,6 +260,25 @@ class CaseResult(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The calls of the answer and its text, or its refusal."""
         return answer_text(self.raw_output, self.refusal, self.tool_calls)
+
+
+class CaseLine(Line, kw_only=True):
+    """A line of a cases run as .jsonl, and of results --format jsonl.
+
+    Of an item without a result (skipped), result is null.
+    """
+
+    item_id: Annotated[str, Meta(pattern="^case-[0-9]+$")]
+    kind: Literal["cases"]
+    outcome: Literal["passed", "failed", "error", "skipped"]
+    messages: Annotated[
+        list[dict[str, Any]],
+        Meta(
+            description="What its model was sent, in OpenAI's form; images as `sha256:` and the hash of the"
+            " file."
+        ),
+    ]
+    result: CaseResult | None
 
 
 NO_DIFFERENCES: Final = DifferencesFound()

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from producer.aggregate.cases import NOT_REACHED as MODEL_NOT_REACHED
-from producer.aggregate.cases import CasesSummary
+from producer.cases.documents import CasesSummary
 from producer.cli.output import printable
 from producer.documents import AnyRun
 from producer.sample_api import DEFAULT_PORT

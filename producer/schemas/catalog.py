@@ -12,9 +12,11 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from producer.cases.documents import CasesRun
+from producer.cases.results import CaseLine
 from producer.load.recorded import OutputRow
 from producer.queries.documents import QueriesReport, QueriesRun, QueryLine
-from producer.schemas import cases, checks, runs, service, turns
+from producer.schemas import checks, runs, service, turns
 from producer.schemas.structs import ByTag, Document, schema_of_struct, title_of
 from producer.turns.documents import TraceLine, TurnLine, TurnsRun
 from shared.contracts.case_config import BenchConfig
@@ -24,7 +26,7 @@ from shared.errors import UsageError
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
-_RUNS: Final[Mapping[str, Any]] = {"turns": TurnsRun, "queries": QueriesRun}
+_RUNS: Final[Mapping[str, Any]] = {"turns": TurnsRun, "cases": CasesRun, "queries": QueriesRun}
 
 
 def _run(kind: str, **more: str) -> Document:
@@ -47,7 +49,7 @@ OUTPUTS: Final[Mapping[str, type[BaseModel] | Document | ByTag]] = {
     "limits-reset": service.LimitsReset,
     "limits-set": service.LimitsSet,
     "limits-unset": service.LimitsUnset,
-    "line-cases": cases.CaseLine,
+    "line-cases": Document(CaseLine),
     "line-events": runs.EventLine,
     "line-queries": Document(QueryLine),
     "line-traces": Document(TraceLine),
@@ -56,7 +58,9 @@ OUTPUTS: Final[Mapping[str, type[BaseModel] | Document | ByTag]] = {
     "notify": runs.NotifyDocument,
     "rank": runs.RankDocument,
     "report": runs.ReportDocument,
-    "report-cases": cases.CasesReport,
+    "report-cases": _run("cases")._replace(
+        title="A cases run as .json: the document of run, and every result.", results=CaseLine
+    ),
     "report-queries": Document(QueriesReport),
     "report-turns": _run("turns")._replace(
         title="A turns run as .json: the document of run, and every result.", results=TurnLine

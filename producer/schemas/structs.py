@@ -6,9 +6,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.json import schema_components
 
+from producer.cases.documents import GitState
+from producer.cases.results import CaseResult, CheckRow, StageEntry, TokenUsage
 from producer.documents import Percentiles
 
 Schema = dict[str, Any]
+STORED: Final = frozenset(each.__name__ for each in (CaseResult, CheckRow, GitState, StageEntry, TokenUsage))
+"""What is read as any release stored it: it may lack what has a default, and have keys of a later release."""
 NOTHING: Final[Schema] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
@@ -85,8 +89,11 @@ def _part(name: str, part: Schema) -> Schema:
         closed["description"] = cleandoc(closed["description"])
     if "properties" not in closed:
         return closed
-    properties = closed["properties"]
-    required = [key for key in properties if "default" in properties[key] or key in closed["required"]]
+    properties, needed = closed["properties"], closed["required"]
+    if name in STORED:
+        closed["additionalProperties"] = False
+    else:
+        needed = [key for key in properties if "default" in properties[key] or key in needed]
     bare = {
         key: {
             word: False if word == "additionalProperties" and "properties" in each else value  # `tally_of`
@@ -95,7 +102,7 @@ def _part(name: str, part: Schema) -> Schema:
         }
         for key, each in properties.items()
     }
-    closed |= {"properties": bare, "required": required}
+    closed |= {"properties": bare, "required": needed}
     return {"anyOf": [closed, NOTHING]} if name == Percentiles.__name__ else closed
 
 

@@ -4,6 +4,7 @@
 terminal view, gates, comparison and retry are those of any kind whose results are single items.
 """
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -125,7 +126,9 @@ class WordsEngine:
     """Evaluates words."""
 
     packing = PLAIN
-    together = 10
+
+    def __init__(self) -> None:
+        self.slots = asyncio.Semaphore(10)
 
     async def process(self, item: "Item") -> str:
         """Returns the word; a number is answered by nobody."""
@@ -158,7 +161,7 @@ class WordWork:
     kind: ClassVar = WORDS
     slots: ClassVar[int | None] = None
 
-    def make_executor(self, process: "WorkerProcess", _store: "RunStore", /) -> "ItemsExecutor[str]":
+    def make_executor(self, process: "WorkerProcess", _store: "RunStore", /) -> "ItemsExecutor":
         from worker.executors.items import ItemsExecutor  # noqa: PLC0415 - commands import this file too
 
         process.loop.prepare()

@@ -180,7 +180,7 @@ def _equal_failures(group: _Group) -> list[str]:
     lines = [_line(0, f"✗ {plural(group.number, group.counted)}: {first}")]
     lines += [_line(4, text) for text in (*others, *group.names)]
     left = group.number - len(group.names)
-    return lines + [f"    and {left:,} more"] * bool(left)
+    return [*lines, f"    and {left:,} more"] if left else lines
 
 
 def _painted(line: str, paint: Paint) -> str:
@@ -269,4 +269,4 @@ def _stages(case: OpenedCase) -> list[str]:
         if found and isinstance(found, list | dict):
             lines.append(_line(6, f"{sort}: {plain(str(found), MESSAGE_CHARS)}"))
     answer = plain(result.text, OUTPUT_CHARS)
-    return lines + [_line(4, f"answer: {answer}")] * bool(answer)
+    return [*lines, _line(4, f"answer: {answer}")] if answer else lines

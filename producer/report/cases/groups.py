@@ -1,12 +1,12 @@
 """Tables of a cases run by score, prompt, tag and check, for every format; empty where a run has none."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from producer.documents import AnyRun
+from producer.cases.documents import CasesSummary, CheckFigures, GroupFigures, JudgingFigures, MeanScore
+from producer.documents import Rate
 from producer.report.cases.judge_trust import brief
-from producer.report.cases.wording import FREEFORM, NO_VERDICTS, NONE, by_pass_rate, dollars
-from producer.text import bounds
+from producer.report.cases.wording import NO_VERDICTS, NONE, by_pass_rate, dollars, interval
 
 RATES: Final = ("Pass rate", "95% interval", "Passed", "Failed")
 SCORES: Final = ("Mean score", "95% interval", "Scored")
@@ -35,26 +35,18 @@ class GroupTable(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def group_tables(document: AnyRun) -> list[GroupTable]:
-    """Returns the tables that have rows, in the order in which they are shown.
-
-    Args:
-        document: as `producer.document` makes it.
-    """
-    summary = document.summary
-    if summary.mode == FREEFORM:
+def group_tables(summary: CasesSummary) -> list[GroupTable]:
+    """Returns the tables that have rows, in the order in which they are shown."""
+    if summary.is_freeform:
         return []
-    many_models = len(summary.models) > 1
+    by_model = summary.prompts_by_model or () if len(summary.models) > 1 else ()
     tables = [
-        GroupTable("Scores by model", 1, ("Model", *SCORES), _model_rows(document)),
-        prompt_table(document),
+        GroupTable("Scores by model", 1, ("Model", *SCORES), _model_rows(summary)),
+        prompt_table(summary),
         _outcomes(
-            "Prompts by model",
-            ("Model", "Prompt"),
-            ("model", "prompt"),
-            summary.prompts_by_model or () if many_models else (),
+            "Prompts by model", ("Model", "Prompt"), [((each.model, each.prompt), each) for each in by_model]
         ),
-        _outcomes("Tags", ("Tag",), ("tag",), summary.tags or ()),
+        _outcomes("Tags", ("Tag",), [((each.tag,), each) for each in summary.tags or ()]),
         _checks(summary.checks or ()),
     ]
     return [table for table in tables if table.rows]
@@ -68,9 +60,9 @@ def has_figure(table: GroupTable, heading: str) -> bool:
     return any(row[at] not in {NONE, "0"} for row in table.rows)
 
 
-def prompt_table(document: AnyRun) -> GroupTable:
+def prompt_table(summary: CasesSummary) -> GroupTable:
     """Returns the table of prompts; without rows where the run has none."""
-    return _outcomes(PROMPTS, ("Prompt",), ("prompt",), document.summary.prompts or ())
+    return _outcomes(PROMPTS, ("Prompt",), [((each.prompt,), each) for each in summary.prompts or ()])
 
 
 def without_empty_columns(table: GroupTable) -> GroupTable:
@@ -89,82 +81,85 @@ def without_empty_columns(table: GroupTable) -> GroupTable:
     return table._replace(columns=tuple(table.columns[at] for at in kept), rows=rows)
 
 
-def _model_rows(document: AnyRun) -> list[list[str]]:
+def _model_rows(summary: CasesSummary) -> list[list[str]]:
     """Writes the mean scores of models with checks."""
     return [
-        [model["model"], *_score_cells(model["score"]), f"{model['score']['n']:,}"]
-        for model in by_pass_rate(document)
-        if model.get("score")
+        [model.model, *_score_cells(model.score), f"{model.score.n:,}"]
+        for model in by_pass_rate(summary)
+        if model.score
     ]
 
 
 def _outcomes(
-    title: str, heads: Sequence[str], names: Sequence[str], groups: Sequence[Mapping[str, Any]]
+    title: str, heads: Sequence[str], groups: Sequence[tuple[Sequence[str], GroupFigures]]
 ) -> GroupTable:
     """Makes a table of groups of items; scores only where some group has one."""
-    has_scores = any(group["score"] for group in groups)
+    has_scores = any(group.score for _, group in groups)
     columns = (*heads, *RATES, "Errors", *(("Mean score", "Score interval") if has_scores else ()), "Cost")
     rows = [
         [
-            *(group[name] for name in names),
-            *_rate_cells(group["pass_rate"], answers=group["passed"] + group["failed"]),
-            *(f"{group[word]:,}" for word in ("passed", "failed", "errors")),
-            *(_score_cells(group["score"]) if has_scores else ()),
-            dollars(group["cost_usd"]),
+            *names,
+            *_rate_cells(group.pass_rate, answers=group.passed + group.failed),
+            f"{group.passed:,}",
+            f"{group.failed:,}",
+            f"{group.errors:,}",
+            *(_score_cells(group.score) if has_scores else ()),
+            dollars(group.cost_usd),
         ]
-        for group in groups
+        for names, group in groups
     ]
-    return GroupTable(title, len(names), columns, rows)
+    return GroupTable(title, len(heads), columns, rows)
 
 
-def _checks(checks: Sequence[Mapping[str, Any]]) -> GroupTable:
+def _checks(checks: Sequence[CheckFigures]) -> GroupTable:
     """Makes the table of checks, with what is known of the judges of each rubric."""
-    has_judges = any(check["judge"] for check in checks)
+    has_judges = any(check.judge for check in checks)
     columns = ("Check", *RATES, "Not asked", "Mean score", "Score interval", *(TRUST if has_judges else ()))
     rows = [
         [
-            check["name"],
-            *_rate_cells(check["pass_rate"], answers=check["passed"] + check["failed"]),
-            *(f"{check[word]:,}" for word in ("passed", "failed", "not_asked")),
-            *_score_cells(check["score"]),
-            *(_trust_cells(check["judge"]) if has_judges else ()),
+            check.name,
+            *_rate_cells(check.pass_rate, answers=check.passed + check.failed),
+            f"{check.passed:,}",
+            f"{check.failed:,}",
+            f"{check.not_asked:,}",
+            *_score_cells(check.score),
+            *(_trust_cells(check.judge) if has_judges else ()),
         ]
         for check in checks
     ]
     return GroupTable("Checks", 1, columns, rows)
 
 
-def _trust_cells(judge: Mapping[str, Any] | None) -> list[str]:
+def _trust_cells(judge: JudgingFigures | None) -> list[str]:
     """Writes the cells of `TRUST`."""
     if judge is None:
         return [NONE] * len(TRUST)
     return [
-        f"{judge['judged']:,}",
-        brief((judge["consistency"] or {}).get("same")),
-        brief((judge["agreement"] or {}).get("unanimous")),
-        brief((judge["calibration"] or {}).get("accuracy")),
+        f"{judge.judged:,}",
+        brief(judge.consistency.same if judge.consistency else None),
+        brief(judge.agreement.unanimous if judge.agreement else None),
+        brief(judge.calibration.accuracy if judge.calibration else None),
     ]
 
 
-def _rate_cells(rate: Mapping[str, Any], *, answers: int) -> list[str]:
+def _rate_cells(rate: Rate, *, answers: int) -> list[str]:
     """Writes a pass rate and its interval; errors are no verdicts.
 
-    >>> rate = {"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4}
+    >>> rate = Rate(0.75, 0.3006, 0.9544, 4)
     >>> _rate_cells(rate, answers=4), _rate_cells(rate, answers=0)
     (['75.0%', '30.1-95.4%'], ['no verdicts', '-'])
     """
     if not answers:
-        return [NO_VERDICTS if rate["n"] else NONE, NONE]
-    return [f"{100 * rate['value']:.1f}%", f"{'-'.join(bounds(rate))}%"]
+        return [NO_VERDICTS if rate.n else NONE, NONE]
+    return [f"{100 * rate.value:.1f}%", interval(rate)]
 
 
-def _score_cells(score: Mapping[str, Any] | None) -> list[str]:
+def _score_cells(score: MeanScore | None) -> list[str]:
     """Writes a mean score and its interval.
 
-    >>> _score_cells({"value": 0.75, "low": 0.5, "high": 1.0, "n": 4}), _score_cells(None)
+    >>> _score_cells(MeanScore(0.75, 0.5, 1.0, 0.1, 4)), _score_cells(None)
     (['0.750', '0.500-1.000'], ['-', '-'])
     """
     if score is None:
         return [NONE, NONE]
-    has_bounds = score["low"] is not None
-    return [f"{score['value']:.3f}", f"{score['low']:.3f}-{score['high']:.3f}" if has_bounds else NONE]
+    return [f"{score.value:.3f}", NONE if score.low is None else f"{score.low:.3f}-{score.high:.3f}"]

@@ -98,8 +98,8 @@ def _parameters(run: CaseRun, models: Sequence[str], prompts: Sequence[str]) -> 
         yield from [("parameters", text) for text in [*texts.values()][:1]]
         return
     for (model, prompt), text in texts.items():
-        names = [model] * (len(models) > 1) + [prompt] * (len(prompts) > 1)
-        yield f"parameters of {' · '.join(names)}", text
+        names = (model if len(models) > 1 else "", prompt if len(prompts) > 1 else "")
+        yield f"parameters of {' · '.join(filter(None, names))}", text
 
 
 def _params_of(run: CaseRun, model: str, prompt: str) -> Mapping[str, Any]:

@@ -1,9 +1,10 @@
 """How far the judges of a cases run can be trusted: agreement, consistency, and human labels."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
-from producer.documents import AnyRun
+from producer.cases.documents import Agreement, JudgingFigures
+from producer.documents import Rate
 from producer.report.cases.wording import NONE, dollars
 from producer.report.cells import plain
 from producer.text import plural
@@ -35,25 +36,25 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def judge_lines(document: AnyRun) -> list[str]:
-    """Writes what the judges decided, and what speaks for and against them, in lines of plain text.
-
-    Args:
-        document: as `producer.document` makes it.
-    """
-    judge = document.summary.judge
-    if not _is_known(judge):
-        return []
-    lines = _decided(judge) + _agreed(judge) + _repeated(judge) + _labelled(judge)
-    corrected = judge["corrected_pass_rate"]
-    if corrected:
-        lines.append(f"estimated pass rate by human labels, of judged outputs: {_share(corrected)}")
+def judge_lines(judge: JudgingFigures) -> list[str]:
+    """Writes what the judges decided, and what speaks for and against them, in lines of plain text."""
+    figures = (judge.agreement, judge.consistency, judge.calibration)
+    if all(figure is None for figure in figures) and not judge.labelled:
+        return []  # nothing but the verdicts themselves is known
+    lines = _decided(judge) + _agreed(judge.agreement)
+    if judge.consistency:
+        same = _of(judge.consistency.same)
+        lines.append(f"repeatedly judged outputs with the same verdict each time: {same}")
+    lines += _labelled(judge)
+    if judge.corrected_pass_rate:
+        share = _share(judge.corrected_pass_rate)
+        lines.append(f"estimated pass rate by human labels, of judged outputs: {share}")
     return lines
 
 
-def lines_of_judges(document: AnyRun) -> list[str]:
+def lines_of_judges(judge: JudgingFigures) -> list[str]:
     """Writes the table in a line for each judge, since a terminal may be too narrow for it."""
-    columns, rows = judge_table(document)
+    columns, rows = judge_table(judge)
     lines = []
     for name, *cells in rows:
         pairs = zip(columns[1:], cells, strict=True)
@@ -62,21 +63,20 @@ def lines_of_judges(document: AnyRun) -> list[str]:
     return lines
 
 
-def judge_table(document: AnyRun) -> Table:
+def judge_table(judge: JudgingFigures) -> Table:
     """Makes a row for each judge of a panel; columns without a figure are left out, names not escaped yet."""
-    judge = document.summary.judge
-    if judge["agreement"] is None:
+    if judge.agreement is None:
         return Table((), [])
     rows = [
         [
-            plain(each["model"], NAME_CHARS),
-            *(f"{each[word]:,}" for word in ("passed", "failed", "unclear", "unreached")),
-            brief(each["with_panel"]),
-            brief((each["consistency"] or {}).get("same")),
-            brief((each["calibration"] or {}).get("accuracy")),
-            dollars(each["cost_usd"]),
+            plain(each.model, NAME_CHARS),
+            *(f"{number:,}" for number in (each.passed, each.failed, each.unclear, each.unreached)),
+            brief(each.with_panel),
+            brief(each.consistency.same if each.consistency else None),
+            brief(each.calibration.accuracy if each.calibration else None),
+            dollars(each.cost_usd),
         ]
-        for each in judge["judges"]
+        for each in judge.judges
     ]
     kept = [
         at for at, name in enumerate(COLUMNS) if name in ALWAYS or any(row[at] not in EMPTY for row in rows)
@@ -84,90 +84,73 @@ def judge_table(document: AnyRun) -> Table:
     return Table([COLUMNS[at] for at in kept], [[row[at] for at in kept] for row in rows])
 
 
-def _is_known(judge: Mapping[str, Any]) -> bool:
-    """Returns whether anything but the verdicts themselves is known."""
-    figures = (judge["agreement"], judge["consistency"], judge["calibration"])
-    return any(figure is not None for figure in figures) or bool(judge["labelled"])
-
-
-def _decided(judge: Mapping[str, Any]) -> list[str]:
+def _decided(judge: JudgingFigures) -> list[str]:
     """What the judges passed."""
-    if not judge["pass_rate"]:
+    if not judge.pass_rate:
         return []
-    names: Sequence[str] = [plain(each["model"], NAME_CHARS) for each in judge["judges"]]
+    names = [plain(each.model, NAME_CHARS) for each in judge.judges]
     who = f"a panel of {len(names)} judges" if len(names) > 1 else names[0]
-    return [f"{who} accepted {_of(judge['pass_rate'], 'non-identical outputs')}"]
+    return [f"{who} accepted {_of(judge.pass_rate, 'non-identical outputs')}"]
 
 
-def _agreed(judge: Mapping[str, Any]) -> list[str]:
+def _agreed(found: Agreement | None) -> list[str]:
     """How far a panel agrees."""
-    found = judge["agreement"]
     if found is None:
         return []
-    alpha = found["krippendorff_alpha"]
+    alpha = found.krippendorff_alpha
     alpha_text = "undefined (all verdicts are the same)" if alpha is None else f"{alpha:.2f}"
-    return [f"panel agreement: Krippendorff's alpha {alpha_text}; unanimous {_of(found['unanimous'])}"]
+    return [f"panel agreement: Krippendorff's alpha {alpha_text}; unanimous {_of(found.unanimous)}"]
 
 
-def _repeated(judge: Mapping[str, Any]) -> list[str]:
-    """Whether the same is judged the same way."""
-    found = judge["consistency"]
-    if found is None:
-        return []
-    return [f"repeatedly judged outputs with the same verdict each time: {_of(found['same'])}"]
-
-
-def _labelled(judge: Mapping[str, Any]) -> list[str]:
+def _labelled(judge: JudgingFigures) -> list[str]:
     """What people say."""
-    found = judge["calibration"]
+    found = judge.calibration
     if found is None:
-        labels = plural(judge["labelled"], "labelled answer")
-        return [f"{labels}, none of them with a verdict of a judge"] * bool(judge["labelled"])
+        labels = plural(judge.labelled, "labelled answer")
+        return [f"{labels}, none of them with a verdict of a judge"] if judge.labelled else []
     lines = [
-        f"agrees with human labels: {_of(found['accuracy'])}",
-        f"PASS: precision {_of(found['precision'])}, recall {_of(found['recall'])}",
+        f"agrees with human labels: {_of(found.accuracy)}",
+        f"PASS: precision {_of(found.precision)}, recall {_of(found.recall)}",
         "; ".join(
-            f"{word} correct {found[f'true_{key}']:,}, wrong {found[f'false_{key}']:,}"
-            for word, key in (("PASS", "passed"), ("not PASS", "failed"))
+            f"{word} correct {correct:,}, wrong {wrong:,}"
+            for word, correct, wrong in (
+                ("PASS", found.true_passed, found.false_passed),
+                ("not PASS", found.true_failed, found.false_failed),
+            )
         ),
     ]
-    if found["few"]:
-        lines.append(
-            f"only {plural(found['answers'], 'labelled answer')}: the figures against labels are imprecise"
-        )
+    if found.few and found.answers:
+        few = plural(found.answers, "labelled answer")
+        lines.append(f"only {few}: the figures against labels are imprecise")
     return lines
 
 
-def _share(rate: Mapping[str, Any] | None) -> str:
+def _share(rate: Rate) -> str:
     """Writes a share with its interval and of how many it is.
 
-    >>> _share({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4}), _share(None)
-    ('75.0% of 4 (30.1-95.4%)', 'unknown')
+    >>> _share(Rate(0.75, 0.3006, 0.9544, 4))
+    '75.0% of 4 (30.1-95.4%)'
     """
-    if rate is None:
-        return "unknown"
-    value, low, high = (SHARE * rate[word] for word in ("value", "low", "high"))
-    return f"{value:.1f}% of {rate['n']:,} ({low:.1f}-{high:.1f}%)"
+    return f"{SHARE * rate.value:.1f}% of {rate.n:,} ({SHARE * rate.low:.1f}-{SHARE * rate.high:.1f}%)"
 
 
-def _of(rate: Mapping[str, Any] | None, noun: str = "") -> str:
+def _of(rate: Rate | None, noun: str = "") -> str:
     """Writes a share as a count, with its value and interval; the noun is of what is counted.
 
-    >>> _of({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4}), _of(None)
+    >>> _of(Rate(0.75, 0.3006, 0.9544, 4)), _of(None)
     ('3 of 4 (75.0%, 95% interval 30.1-95.4%)', 'unknown')
     """
     if rate is None:
         return "unknown"
-    value, low, high = (SHARE * rate[word] for word in ("value", "low", "high"))
-    part = round(rate["value"] * rate["n"])
-    what = f"{part:,} of {rate['n']:,} {noun}".rstrip()
+    value, low, high = (SHARE * share for share in (rate.value, rate.low, rate.high))
+    what = f"{round(rate.value * rate.n):,} of {rate.n:,} {noun}".rstrip()
     return f"{what} ({value:.1f}%, 95% interval {low:.1f}-{high:.1f}%)"
 
 
-def brief(rate: Mapping[str, Any] | None) -> str:
+def brief(rate: Rate | None) -> str:
     """Writes a share without its interval.
 
-    >>> brief({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4}), brief(None)
+    >>> brief(Rate(0.75, 0.3006, 0.9544, 4)), brief(None)
     ('75.0% of 4', '-')
     """
-    return NONE if rate is None else f"{SHARE * rate['value']:.1f}% of {rate['n']:,}"
+    return NONE if rate is None else f"{SHARE * rate.value:.1f}% of {rate.n:,}"

@@ -42,7 +42,7 @@ def shown_cases(info: RunInfo) -> Callable[[ItemRow], ShownItem]:
 
 def row_keys(info: RunInfo) -> Callable[[ItemRow], Mapping[str, Any]]:
     """Returns what makes the further keys of a JSON row: `messages` as sent, with the hashes of images."""
-    system = str(info.snapshot["cases"]["system_prompt"])
+    system = CaseRun.from_snapshot(info.snapshot).system_prompt
 
     def keys(row: ItemRow) -> Mapping[str, Any]:
         item = decode_case(row.payload)
@@ -79,7 +79,7 @@ def _shown(case: OpenedCase, run: CaseRun) -> ShownItem:
         reason="" if reason is None else reason.text,
         checks=() if is_free else [*_stages(result), *map(check_line, result.checks)],
         wanted=[Spoken(label.lower(), text) for label, text in wanted_of(item)],
-        figures=_figures(case),
+        figures=list(_figures(case)),
     )
 
 
@@ -102,12 +102,15 @@ def _stages(result: CaseResult) -> Iterator[str]:
             yield f"{mark} {TITLES[stage.stage]}: {stage.reason}".rstrip(": ")
 
 
-def _figures(case: OpenedCase) -> list[str]:
-    """Returns what an answer took and cost."""
+def _figures(case: OpenedCase) -> Iterator[str]:
+    """Yields what an answer took and cost."""
     row, result = case.row, case.result
-    if result is None or case.code:
-        return [plural(row.attempts, "attempt")] * (row.attempts > 1)
-    figures = [] if row.latency_ms is None and CACHED not in row.code else [latency(row)]
-    figures += [] if row.cost_usd is None else [dollars(row.cost_usd)]
-    figures += [] if result.score is None else [f"score {result.score:.2f}"]
-    return figures + [plural(row.attempts, "attempt")] * (row.attempts > 1)
+    if result is not None and not case.code:
+        if row.latency_ms is not None or CACHED in row.code:
+            yield latency(row)
+        if row.cost_usd is not None:
+            yield dollars(row.cost_usd)
+        if result.score is not None:
+            yield f"score {result.score:.2f}"
+    if row.attempts > 1:
+        yield plural(row.attempts, "attempt")

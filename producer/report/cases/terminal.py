@@ -1,10 +1,10 @@
 """Writes a cases run for a terminal: models and prompts by pass rate; with `-v` all other groups; results."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from producer.aggregate.turns import ranked
-from producer.documents import AnyRun
+from producer.cases.documents import CasesRun, CasesSummary, ModelFigures
 from producer.report.cases.details import FailureDetails, FreeformDetails
 from producer.report.cases.groups import MEANINGS, PROMPTS, GroupTable, group_tables, has_figure, prompt_table
 from producer.report.cases.judge_trust import judge_lines, lines_of_judges
@@ -17,21 +17,22 @@ from producer.report.cases.wording import (
     by_pass_rate,
     dollars,
     headline,
+    interval,
     latency,
     model_and_prompt,
     outcome,
+    p50,
+    p95,
     percent,
     remarks,
     repeat_rows,
-    seconds,
 )
 from producer.report.cells import plain
 from producer.report.interfaces import Details, Paint, Screen, unpainted
 from producer.report.run_title import head_of
 from producer.tables import fitted_table, hanging
-from producer.text import bounds
 from shared.codecs.item_rows import ItemRow
-from shared.contracts.case_run import SNAPSHOT_KEY
+from shared.contracts.case_run import CaseRun
 from shared.runs import RunInfo
 
 COLUMNS: Final = ("case", "model", "outcome", "status", "latency", "cost", "message")
@@ -57,19 +58,16 @@ SPARE: Final = (
 """Columns that a narrow terminal does without, in this order; reports have them."""
 
 
-def summary_text(document: AnyRun, paint: Paint = unpainted) -> str:
-    """Writes models, prompts, outcomes, cost and errors of a run.
-
-    Args:
-        document: as `producer.document` makes it.
-        paint: styles headings.
-    """
+def summary_text(document: CasesRun, paint: Paint = unpainted) -> str:
+    """Writes models, prompts, outcomes, cost and errors of a run."""
     summary = document.summary
-    lines = [paint(head_of(document, document.summary.name), "bold"), ""]
-    lines += _models(document, paint) if summary.models else []
-    lines += _repeats(document, paint)
-    lines += _groups(document, [prompt_table(document)], paint)
-    lines += [""] * bool(lines[-1]) + [hanging(" · ".join(remarks(document)), "  ")]
+    lines = [paint(head_of(document, summary.name), "bold"), ""]
+    lines += _models(summary, paint) if summary.models else []
+    lines += _repeats(summary, paint)
+    lines += _groups(document, [prompt_table(summary)], paint)
+    if lines[-1]:
+        lines.append("")
+    lines.append(hanging(" · ".join(remarks(document)), "  "))
     if summary.errors:
         by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary.errors))
         lines.append("errors by code: " + ", ".join(by_code))
@@ -77,10 +75,12 @@ def summary_text(document: AnyRun, paint: Paint = unpainted) -> str:
     return "\n".join(lines)
 
 
-def more_text(document: AnyRun, paint: Paint = unpainted) -> str:
+def more_text(document: CasesRun, paint: Paint = unpainted) -> str:
     """Writes what `-v` adds: scores, prompts by model, tags, checks, what their columns mean, and judges."""
-    tables = [table for table in group_tables(document) if table.title != PROMPTS]
-    lines = _groups(document, tables, paint) + _judges(document)
+    tables = [table for table in group_tables(document.summary) if table.title != PROMPTS]
+    lines = _groups(document, tables, paint)
+    if judges := judge_lines(document.summary.judge) + lines_of_judges(document.summary.judge):
+        lines += ["", *judges]
     notes = [
         f"{name}: {meaning}"
         for name, meaning in MEANINGS.items()
@@ -106,46 +106,44 @@ def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
     ]
 
 
-def _models(document: AnyRun, paint: Paint) -> list[str]:
+def _models(summary: CasesSummary, paint: Paint) -> list[str]:
     """Draws one line for each model."""
-    models = document.summary.models
-    if document.summary.mode == FREEFORM:
+    if summary.is_freeform:
         fast = [
             (
-                plain(model["model"], CELL_CHARS),
-                seconds(model["latency_ms"].get("p50")),
-                seconds(model["latency_ms"].get("p95")),
+                plain(model.model, CELL_CHARS),
+                p50(model.latency_ms),
+                p95(model.latency_ms),
                 _throughput(model),
-                dollars(model["cost_usd"]),
-                _count(model["latency_n"]),
+                dollars(model.cost_usd),
+                _count(model.latency_n),
             )
-            for model in by_latency(document)
+            for model in by_latency(summary)
         ]
         return table_lines(SPEED, fast, paint)
-    has_errors = any(model["errors"] and model["passed"] + model["failed"] for model in models)
-    return table_lines(
-        STANDARD, [_model_row(model, has_errors=has_errors) for model in by_pass_rate(document)], paint
-    )
+    has_errors = any(model.errors and model.answers for model in summary.models)
+    rows = [_model_row(model, has_errors=has_errors) for model in by_pass_rate(summary)]
+    return table_lines(STANDARD, rows, paint)
 
 
-def _model_row(model: Mapping[str, Any], *, has_errors: bool) -> list[str]:
+def _model_row(model: ModelFigures, *, has_errors: bool) -> list[str]:
     """Writes the cells of `STANDARD`; a figure that does not exist leaves its cell empty."""
-    rates, is_answered = model["rates"], model["pass_rate"] is not None
-    of_answered = percent(rates["pass_rate_of_answered"]["value"]) if is_answered else ""
+    rates, is_answered = model.rates, model.pass_rate is not None
+    of_answered = percent(rates.pass_rate_of_answered.value) if is_answered else ""
     return [
-        plain(model["model"], CELL_CHARS),
-        "" if has_errors else percent(model["pass_rate"]),
-        percent(model["pass_rate"]) if has_errors else "",
+        plain(model.model, CELL_CHARS),
+        "" if has_errors else percent(model.pass_rate),
+        percent(model.pass_rate) if has_errors else "",
         of_answered if has_errors else "",
-        f"{'-'.join(bounds(rates['pass_rate']))}%" if is_answered else "",
-        f"{model['passed']:,} of {rates['pass_rate']['n']:,}",
-        _count(model["errors"]),
-        _count(model["skipped"]),
-        seconds(model["latency_ms"].get("p50")),
-        seconds(model["latency_ms"].get("p95")),
-        _count(model["latency_n"]),
+        interval(rates.pass_rate) if is_answered else "",
+        f"{model.passed:,} of {rates.pass_rate.n:,}",
+        _count(model.errors),
+        _count(model.skipped),
+        p50(model.latency_ms),
+        p95(model.latency_ms),
+        _count(model.latency_n),
         _throughput(model),
-        dollars(model["cost_usd"]),
+        dollars(model.cost_usd),
     ]
 
 
@@ -162,22 +160,16 @@ def _count(number: int) -> str:
     return f"{number:,}" if number else ""
 
 
-def _judges(document: AnyRun) -> list[str]:
-    """Lists agreement and calibration of the judges, a panel's one by one."""
-    lines = judge_lines(document) + lines_of_judges(document)
-    return ["", *lines] if lines else []
-
-
-def _repeats(document: AnyRun, paint: Paint) -> list[str]:
+def _repeats(summary: CasesSummary, paint: Paint) -> list[str]:
     """Draws the table of repeats: scores of each model over all answers to the same case."""
-    rows = [(plain(name, CELL_CHARS), *cells) for name, *cells in repeat_rows(document)]
+    rows = [(plain(name, CELL_CHARS), *cells) for name, *cells in repeat_rows(summary)]
     return ["", paint("Repeats", "bold"), *table_lines(REPEATS, rows, paint)] if rows else []
 
 
-def _groups(document: AnyRun, tables: Sequence[GroupTable], paint: Paint) -> list[str]:
+def _groups(document: CasesRun, tables: Sequence[GroupTable], paint: Paint) -> list[str]:
     """Draws tables of groups; none where nothing was answered."""
-    lines, counts = list[str](), document.counts
-    if not counts.passed + counts.failed:
+    lines = list[str]()
+    if not document.counts.answered:
         return lines
     for table in tables:
         if not table.rows:
@@ -213,15 +205,15 @@ def _compact(table: GroupTable) -> tuple[list[str], list[list[str]]]:
     return columns, rows
 
 
-def _throughput(model: Mapping[str, Any]) -> str:
+def _throughput(model: ModelFigures) -> str:
     """Tokens a second."""
-    rate = model["throughput_tokens_per_s"]
+    rate = model.throughput_tokens_per_s
     return "-" if rate is None else f"{rate:,.1f}"
 
 
 def _details(info: RunInfo, is_verbose: bool) -> Details:  # noqa: FBT001 - the form of every screen
     """Shows outputs where nothing is checked, else failures."""
-    is_freeform = info.snapshot[SNAPSHOT_KEY]["mode"] == FREEFORM
+    is_freeform = CaseRun.from_snapshot(info.snapshot).mode == FREEFORM
     return FreeformDetails() if is_freeform else FailureDetails(is_verbose=is_verbose)
 
 

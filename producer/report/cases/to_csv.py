@@ -4,12 +4,12 @@ import json
 from collections.abc import Sequence
 from typing import Any, BinaryIO, Final
 
+from producer.cases.documents import GitState
 from producer.documents import AnyRun
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cells import csv_lines
 from shared.clock import iso_utc
 from shared.codecs.item_rows import CACHED, ItemRow
-from shared.contracts.case_run import GIT_KEY
 from shared.runs import RunInfo
 
 COLUMNS: Final = (
@@ -59,8 +59,8 @@ class CasesCsvReport:
 
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         self._out, self._stamp = out, iso_utc(info.created_ms)
-        git = info.snapshot.get(GIT_KEY) or {}
-        self._git = (git.get("commit_hash") or "", git.get("branch") or "")
+        git = GitState.of(info.snapshot)
+        self._git = (git.commit_hash, git.branch) if git else ("", "")
         out.write(csv_lines([COLUMNS]))
 
     def page(self, rows: Sequence[ItemRow]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO, Final
 
-from producer.documents import AnyRun
+from producer.cases.documents import CasesRun, CasesSummary
 from producer.report.cases.groups import GroupTable, group_tables, without_empty_columns
 from producer.report.cases.html_images import PageImages
 from producer.report.cases.html_rows import NAME_CHARS, TEMPLATE, Column, Matrix
@@ -67,20 +67,18 @@ class CasesHtmlReport:
         for case in opened(rows):
             self._matrix.add(case)
 
-    def end(self, document: AnyRun) -> None:
+    def end(self, document: CasesRun) -> None:
         """Writes the page."""
         self._out.writelines(self._pieces(document))
 
-    def _pieces(self, document: AnyRun) -> Iterator[bytes]:
+    def _pieces(self, document: CasesRun) -> Iterator[bytes]:
         """Yields the page from its verdict to its foot."""
-        is_freeform = self._is_freeform
-        order = ordered(document, self._matrix.columns, is_freeform=is_freeform)
-        counts = document.counts
-        is_all_passed = not is_freeform and counts.passed == counts.total
+        summary, is_freeform = document.summary, self._is_freeform
+        order = ordered(summary, self._matrix.columns)
+        is_all_passed = not is_freeform and document.counts.passed == document.counts.total
         rows, pairs = self._matrix.rows(order, is_slowest_first=is_all_passed)
-        models = models_of(document, is_freeform=is_freeform)
-        table = fill(TEMPLATE, "models", models, is_freeform)
-        page = page_of(document, self._run, self._info, pairs, order)
+        models = models_of(summary)
+        page = page_of(document, self._info, pairs, order)
         yield begin(replace(page, has_images=bool(self._images)))
         if is_freeform:
             yield fill(TEMPLATE, "heading", "Model Outputs by Prompt", self._note(rows))
@@ -90,26 +88,25 @@ class CasesHtmlReport:
             yield popover(*each)
         if not is_freeform:
             yield fill(TEMPLATE, "note", self._note(rows))
-        yield table
-        columns, judges = judge_table(document)
+        yield fill(TEMPLATE, "models", models, is_freeform)
         yield fill(
             TEMPLATE,
             "below",
             models,
             charts_of(models, is_freeform=is_freeform),
-            (costs_of(models), judge_of(document)),
+            (costs_of(models), judge_of(summary.judge)),
             [] if is_freeform else statuses_of(document),
-            {"lines": judge_lines(document), "columns": columns, "rows": judges},
-            self._tables(document),
+            (judge_lines(summary.judge), judge_table(summary.judge)),
+            self._tables(summary),
         )
         yield from self._images.pieces()
         yield end(facts_of(document, self._info, self._matrix.limit), folder="cases")
 
-    def _tables(self, document: AnyRun) -> list[GroupTable]:
+    def _tables(self, summary: CasesSummary) -> list[GroupTable]:
         """Returns the tables by prompt, tag and check, without what the page has already."""
         repeated = {*REPEATED, *(["Prompts"] if len(self._run.models) == 1 else [])}
         return [
-            without_empty_columns(table) for table in group_tables(document) if table.title not in repeated
+            without_empty_columns(table) for table in group_tables(summary) if table.title not in repeated
         ]
 
     def _tools(self, rows: Rows, order: Sequence[Column], *, is_all_passed: bool) -> bytes:
@@ -126,34 +123,36 @@ class CasesHtmlReport:
         failed, broken, left = (
             sum(number for kind, number in reasons.items() if tones[kind] == tone) for tone in "fen"
         )
-        lead = [plural(failed, "failed answer")] * bool(failed)
-        lead += [plural(broken, "error")] * bool(broken) + [f"{left:,} skipped"] * bool(left)
-        words = self._matrix.wordings
-        choices = [("tag", "Tag")] * (len(tags) > MOST_CHIPS) + [("status", "Status")] * (
-            not self._is_freeform
+        lead = (
+            plural(failed, "failed answer") if failed else "",
+            plural(broken, "error") if broken else "",
+            f"{left:,} skipped" if left else "",
         )
+        words = self._matrix.wordings
+        choices = [("tag", "Tag")] if len(tags) > MOST_CHIPS else []
+        orders = [] if is_all_passed else [("-latency", SLOWEST_FIRST)]
+        orders.append(("-cost", "most expensive first"))
+        if not self._is_freeform:
+            choices.append(("status", "Status"))
+            orders.append(("case", "case number"))
         return tools(
             rows,
             search="Search prompts, outputs and reasons",
             chips=chips,
             choices=choices,
-            orders=[
-                *[("-latency", SLOWEST_FIRST)] * (not is_all_passed),
-                ("-cost", "most expensive first"),
-                *[("case", "case number")] * (not self._is_freeform),
-            ],
+            orders=orders,
             first=self._first(is_all_passed=is_all_passed),
             reasons=[Chip("reason", kind, words.of(kind), tones[kind]) for kind in ranked],
-            lead=f"{', '.join(lead)}:",
+            lead=f"{', '.join(filter(None, lead))}:",
         )
 
     def _first(self, *, is_all_passed: bool) -> str:
         """Names the order that rows are in."""
         return "case number" if self._is_freeform else SLOWEST_FIRST if is_all_passed else "failures first"
 
-    def _head(self, document: AnyRun, order: Sequence[Column], *, is_all_passed: bool) -> Head:
+    def _head(self, document: CasesRun, order: Sequence[Column], *, is_all_passed: bool) -> Head:
         """Makes the head of the columns: with several prompts models stand above, and prompts below them."""
-        metrics = metrics_of(document, order, is_freeform=self._is_freeform)
+        metrics = metrics_of(document, order)
         run, has_spans = self._run, has_prompts(order)
         opened_by = [
             popover_of_prompt(run, prompt) if has_spans else popover_of_model(run, model)
@@ -173,10 +172,11 @@ class CasesHtmlReport:
 
     def _note(self, rows: Rows) -> tuple[str, str]:
         """Returns what the page leaves out, and the command that has all of it; empty if it has all."""
-        omissions = [f"texts longer than {self._matrix.limit:,} characters are cut"] * self._matrix.has_cut
-        omissions += [f"{plural(rows.left, 'case')} {'is' if rows.left == 1 else 'are'} not shown"] * bool(
-            rows.left
-        )
+        omissions = list[str]()
+        if self._matrix.has_cut:
+            omissions.append(f"texts longer than {self._matrix.limit:,} characters are cut")
+        if rows.left:
+            omissions.append(f"{plural(rows.left, 'case')} {'is' if rows.left == 1 else 'are'} not shown")
         if not omissions:
             return "", ""
         text = " and ".join(omissions)

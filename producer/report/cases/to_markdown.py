@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import BinaryIO, Final
 
-from producer.documents import AnyRun
+from producer.cases.documents import CasesRun, CasesSummary, JudgingFigures
 from producer.report.cases.groups import group_tables
 from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import OpenedCase, opened
@@ -20,16 +20,18 @@ from producer.report.cases.wording import (
     latency,
     model_and_prompt,
     outcome,
+    p50,
+    p95,
     percent,
     remarks,
     repeat_rows,
-    seconds,
     untold_checks,
 )
 from producer.report.cells import markdown
 from producer.report.run_verdict import verdict_with
 from producer.report.transcript import asked_line
 from shared.codecs.item_rows import ItemRow
+from shared.contracts.case_run import CaseRun
 from shared.runs import RunInfo
 
 MOST_CASES: Final = 500
@@ -48,7 +50,7 @@ class CasesMarkdownReport:
     """
 
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
-        self._out, self._is_freeform = out, info.snapshot["cases"]["mode"] == FREEFORM
+        self._out, self._is_freeform = out, CaseRun.from_snapshot(info.snapshot).mode == FREEFORM
         self._prompts: dict[tuple[int, str | None], list[OpenedCase]] = {}
         self._failed = list[OpenedCase]()
         self._left = 0
@@ -66,23 +68,24 @@ class CasesMarkdownReport:
                 else:
                     self._left += 1
 
-    def end(self, document: AnyRun) -> None:
+    def end(self, document: CasesRun) -> None:
         """Writes the report."""
-        summary = document.summary
-        badge = "**Freeform Mode** — outputs for manual inspection, nothing was checked"
-        verdict, name = verdict_with(document, outcome(document)), document.name or summary.name
-        parts = [
-            f"# {markdown(str(verdict))}",
-            *[badge] * self._is_freeform,
-            *[markdown(" ".join(verdict.why))] * bool(verdict.why),
+        summary, verdict = document.summary, verdict_with(document, outcome(document))
+        name = document.name or summary.name
+        parts = [f"# {markdown(str(verdict))}"]
+        if self._is_freeform:
+            parts.append("**Freeform Mode** — outputs for manual inspection, nothing was checked")
+        if verdict.why:
+            parts.append(markdown(" ".join(verdict.why)))
+        parts += [
             f"{markdown(name, PROMPT_CHARS)} · {headline(document)} · run `{document.run_id}`",
             " · ".join(remarks(document)),
             f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",
-            _models(document, is_freeform=self._is_freeform),
-            *_repeats(document),
-            *_groups(document),
+            _models(summary),
+            *_repeats(summary),
+            *_groups(summary),
+            *_judges(summary.judge),
         ]
-        parts += _judges(document)
         parts += self._outputs() if self._is_freeform else self._failures(document.run_id)
         self._out.write(("\n\n".join(parts) + "\n").encode(errors="replace"))
 
@@ -118,7 +121,7 @@ class CasesMarkdownReport:
             ]
             for case in self._failed
         ]
-        more = [f"{self._left:,} more: `proctor results {run} --failed`"] * bool(self._left)
+        more = [f"{self._left:,} more: `proctor results {run} --failed`"] if self._left else []
         return ["## Failures", _table(("Case", "Model", "Status", "Prompt", "Why"), rows), *more]
 
 
@@ -136,43 +139,44 @@ def _why(case: OpenedCase) -> str:
     return "; ".join((case.message, *untold_checks(case)))
 
 
-def _models(document: AnyRun, *, is_freeform: bool) -> str:
+def _models(summary: CasesSummary) -> str:
     """Writes a line for each model."""
-    if is_freeform:
+    if summary.is_freeform:
         rows = [
             [
-                markdown(model["model"], PROMPT_CHARS),
-                *(seconds(model["latency_ms"].get(name)) for name in ("p50", "p95")),
-                dollars(model["cost_usd"]),
-                f"{model['latency_n']:,}",
+                markdown(model.model, PROMPT_CHARS),
+                p50(model.latency_ms),
+                p95(model.latency_ms),
+                dollars(model.cost_usd),
+                f"{model.latency_n:,}",
             ]
-            for model in by_latency(document)
+            for model in by_latency(summary)
         ]
         return _table(("Model", "P50", "P95", "Cost", TIMED), rows)
     rows = [
         [
-            markdown(model["model"], PROMPT_CHARS),
-            percent(model["pass_rate"]),
-            *(f"{model[word]:,}" for word in ("passed", "failed", "errors")),
-            seconds(model["latency_ms"].get("p95")),
-            dollars(model["cost_usd"]),
+            markdown(model.model, PROMPT_CHARS),
+            percent(model.pass_rate),
+            *(f"{number:,}" for number in (model.passed, model.failed, model.errors)),
+            p95(model.latency_ms),
+            dollars(model.cost_usd),
             *extra_cells(model),
         ]
-        for model in by_pass_rate(document)
+        for model in by_pass_rate(summary)
     ]
     return _table(("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Cost", *EXTRA_COLUMNS), rows)
 
 
-def _repeats(document: AnyRun) -> list[str]:
+def _repeats(summary: CasesSummary) -> list[str]:
     """Writes the table of repeats: scores of each model over all answers to the same case."""
-    rows = [[markdown(name, PROMPT_CHARS), *cells] for name, *cells in repeat_rows(document)]
+    rows = [[markdown(name, PROMPT_CHARS), *cells] for name, *cells in repeat_rows(summary)]
     return ["## Repeats", _table(REPEATS, rows)] if rows else []
 
 
-def _groups(document: AnyRun) -> list[str]:
+def _groups(summary: CasesSummary) -> list[str]:
     """Writes the tables by score, prompt, tag and check."""
     parts = []
-    for table in group_tables(document):
+    for table in group_tables(summary):
         rows = [
             [markdown(cell, PROMPT_CHARS) if at < table.names else cell for at, cell in enumerate(row)]
             for row in table.rows
@@ -181,9 +185,9 @@ def _groups(document: AnyRun) -> list[str]:
     return parts
 
 
-def _judges(document: AnyRun) -> list[str]:
+def _judges(judge: JudgingFigures) -> list[str]:
     """Lists agreement and calibration of the judges, a panel's one by one."""
-    lines, (columns, rows) = judge_lines(document), judge_table(document)
+    lines, (columns, rows) = judge_lines(judge), judge_table(judge)
     if not lines:
         return []
     notes = "\n".join(f"- {markdown(line)}" for line in lines)

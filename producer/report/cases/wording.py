@@ -1,10 +1,10 @@
 """Texts that the reports of a cases run share: documented figures, the headline, intervals and repeats."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from producer.cases.documents import CasesRun, CasesSummary, ModelFigures, RepeatFigures
 from producer.cases.results import CheckRow
-from producer.documents import AnyRun
+from producer.documents import Percentiles, Rate
 from producer.report.cases.opened_rows import CHECK_UNAVAILABLE, OpenedCase
 from producer.report.interfaces import RunOutcome
 from producer.report.run_verdict import rated
@@ -31,6 +31,16 @@ def seconds(latency_ms: float | None) -> str:
     ('0.45s', '12.35s', '-')
     """
     return NONE if latency_ms is None else f"{latency_ms / 1000:.2f}s"
+
+
+def p50(times: Percentiles) -> str:
+    """Writes the median of latencies."""
+    return seconds(times.p50 if times else None)
+
+
+def p95(times: Percentiles) -> str:
+    """Writes the 95th percentile of latencies."""
+    return seconds(times.p95 if times else None)
 
 
 def latency(row: ItemRow) -> str:
@@ -106,7 +116,7 @@ def check_example(row: CheckRow) -> str:
     return example_finding(row.name, row.reason, row.score, row.missed)
 
 
-def headline(document: AnyRun) -> str:
+def headline(document: CasesRun) -> str:
     """Returns a line with the run and how far it came."""
     counts, summary = document.counts, document.summary
     what = f"{plural(summary.cases, 'case')} by {plural(len(summary.models_asked), 'model')}"
@@ -116,79 +126,67 @@ def headline(document: AnyRun) -> str:
         what += f", {summary.repeat} times"
     text = f"{document.state}: {what}"
     if summary.duration_s is None:
-        done = counts.passed + counts.failed + counts.error
-        return f"{text}, {done:,} of {counts.total:,} done ({share(done, counts.total)})"
+        return f"{text}, {counts.done:,} of {counts.total:,} done ({share(counts.done, counts.total)})"
     return f"{text} in {duration(summary.duration_s)}"
 
 
-def outcome(document: AnyRun) -> RunOutcome:
+def outcome(document: CasesRun) -> RunOutcome:
     """Returns how many answers passed, or that nothing was checked."""
-    counts = document.counts
-    answers, errors = counts.passed + counts.failed, counts.error
+    answers, errors = document.counts.answered, document.counts.error
     if not answers and CHECK_UNAVAILABLE in document.summary.errors:
         return RunOutcome(NO_VERDICTS)
-    if document.summary.mode != FREEFORM or not answers:
+    if not document.summary.is_freeform or not answers:
         return rated(document)
     outputs = f"{answers:,} of {answers + errors:,} outputs" if errors else plural(answers, "output")
     return RunOutcome(f"{outputs}, not checked: the bench has no criteria")
 
 
-def by_pass_rate(document: AnyRun) -> list[dict[str, Any]]:
+def in_order(summary: CasesSummary) -> list[ModelFigures]:
+    """Sorts the models of a summary as all tables do: by pass rate; of a freeform run by latency."""
+    return by_latency(summary) if summary.is_freeform else by_pass_rate(summary)
+
+
+def by_pass_rate(summary: CasesSummary) -> list[ModelFigures]:
     """Sorts the models of a summary: the best first, then by name; those without an answer last."""
-    models = document.summary.models
-    return sorted(models, key=lambda model: (-_rate(model), model["model"]))
+    return sorted(
+        summary.models, key=lambda model: (model.pass_rate is None, -(model.pass_rate or 0.0), model.model)
+    )
 
 
-def _rate(model: Mapping[str, Any]) -> float:
-    """Returns the pass rate of a model, which is below all others where there is none."""
-    return -1.0 if model["pass_rate"] is None else float(model["pass_rate"])
-
-
-def by_latency(document: AnyRun) -> list[dict[str, Any]]:
+def by_latency(summary: CasesSummary) -> list[ModelFigures]:
     """Sorts the models of a summary: the fastest first, by the 95th percentile; those without one last."""
-    models = document.summary.models
-    return sorted(models, key=lambda model: (times_of(model).get("p95", float("inf")), model["model"]))
+    return sorted(summary.models, key=lambda model: (not model.times, model.times.p95, model.model))
 
 
-def times_of(model: Mapping[str, Any]) -> Mapping[str, float]:
-    """Returns the latencies of a model's answers; where all are cached, those of their first calls."""
-    times: Mapping[str, float] = model["latency_ms"] or model["cached_latency_ms"]
-    return times
-
-
-def remarks(document: AnyRun) -> list[str]:
+def remarks(document: CasesRun) -> list[str]:
     """Names outcomes, cost, tokens and the judge, as far as there are any."""
     counts, summary = document.counts, document.summary
-    tokens = sum(model["prompt_tokens"] + model["completion_tokens"] for model in summary.models)
-    cached = sum(model["cached"] for model in summary.models)
-    unknown = sum(model["cost_unknown"] for model in summary.models)
+    cached = sum(model.cached for model in summary.models)
+    unknown = sum(model.cost_unknown for model in summary.models)
     spent = f"cost {dollars(summary.known_cost_usd)}"
     if unknown:
-        spent = (
-            f"{spent} and {plural(unknown, 'call')} of unknown price"
-            if summary.known_cost_usd
-            else "cost unknown"
-        )
+        calls = f"{plural(unknown, 'call')} of unknown price"
+        spent = f"{spent} and {calls}" if summary.known_cost_usd else "cost unknown"
+    if summary.paid_usd and dollars(summary.paid_usd) != dollars(summary.known_cost_usd):
+        spent = f"{spent}, paid {dollars(summary.paid_usd)}"
     parts = [f"passed {counts.passed:,}", f"failed {counts.failed:,}"]
-    if summary.mode == FREEFORM:
-        parts = [f"not checked {counts.passed + counts.failed:,}"]
+    if summary.is_freeform:
+        parts = [f"not checked {counts.answered:,}"]
     parts += [f"errors {counts.error:,}"]
     if counts.skipped:
         parts.append(f"skipped {counts.skipped:,}")
-    paid = summary.paid_usd
-    if paid and dollars(paid) != dollars(summary.known_cost_usd):
-        spent = f"{spent}, paid {dollars(paid)}"
-    parts += [spent, f"tokens {tokens:,}"]
+    parts += [spent, f"tokens {sum(model.tokens for model in summary.models):,}"]
     if cached:
         parts.append(f"{cached:,} from cache (cost and tokens of the original calls, latencies excluded)")
     if summary.retried:
         parts.append(f"retried {summary.retried:,}")
     judge = summary.judge
-    votes = f" by {judge['calls']:,} votes" if len(judge["judges"]) > 1 else ""
-    if judge["calls"]:
-        parts.append(f"judged {judge['judged'] if votes else judge['calls']:,}{votes}")
-    if judge["unreached"]:
-        parts.append(f"judge unreachable {judge['unreached']:,}")
+    if len(judge.judges) > 1 and judge.calls:
+        parts.append(f"judged {judge.judged:,} by {judge.calls:,} votes")
+    elif judge.calls:
+        parts.append(f"judged {judge.calls:,}")
+    if judge.unreached:
+        parts.append(f"judge unreachable {judge.unreached:,}")
     return parts
 
 
@@ -198,46 +196,42 @@ REPEATS: Final = ("Model", "k", "Mean ± SE", "pass@k", "pass^k", "Flaky")
 """Of the table of repeats; the standard error takes repeats of a case as related, so it is by case."""
 
 
-def extra_cells(model: Mapping[str, Any]) -> list[str]:
-    """Writes the cells of `EXTRA_COLUMNS` of one model of a summary.
+def extra_cells(model: ModelFigures) -> list[str]:
+    """Writes the cells of `EXTRA_COLUMNS` of one model of a summary."""
+    rate = model.rates.pass_rate
+    return [interval(rate) if rate.n else NONE, p50(model.latency_ms), f"{model.latency_n:,}"]
 
-    >>> rate = {"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4}
-    >>> extra_cells({"rates": {"pass_rate": rate}, "latency_ms": {"p50": 450}, "latency_n": 4})
-    ['30.1-95.4%', '0.45s', '4']
+
+def interval(rate: Rate) -> str:
+    """Writes the interval of a rate.
+
+    >>> interval(Rate(0.75, 0.3006, 0.9544, 4))
+    '30.1-95.4%'
     """
-    rate = model["rates"]["pass_rate"]
-    interval = f"{'-'.join(bounds(rate))}%" if rate["n"] else NONE
-    return [interval, seconds(model["latency_ms"].get("p50")), f"{model['latency_n']:,}"]
+    return f"{'-'.join(bounds(rate))}%"
 
 
-def repeat_rows(document: AnyRun) -> list[list[str]]:
+def repeat_rows(summary: CasesSummary) -> list[list[str]]:
     """Writes a row for each model with repeated answers: its name, not made safe, and its figures.
 
     A run without criteria has none: there is nothing to be flaky about.
     """
-    return [
-        [model["model"], *_repeat_cells(model["repeats"])]
-        for model in _models(document)
-        if model["repeats"] and document.summary.mode != FREEFORM
-    ]
+    models = () if summary.is_freeform else by_pass_rate(summary)
+    return [[model.model, *_repeat_cells(model.repeats)] for model in models if model.repeats]
 
 
-def _repeat_cells(repeats: Mapping[str, Any]) -> list[str]:
+def _repeat_cells(repeats: RepeatFigures) -> list[str]:
     """Writes the figures of one model's repeats.
 
-    >>> _repeat_cells({"repeats": 2, "cases": 2, "complete_cases": 2, "mean": 0.75, "standard_error": 0.25,
-    ...     "pass_at_k": {"1": 0.75, "2": 1.0}, "pass_hat_k": {"1": 0.75, "2": 0.5}, "flaky": 1})
+    >>> at_k, hat_k = {"1": 0.75, "2": 1.0}, {"1": 0.75, "2": 0.5}
+    >>> _repeat_cells(RepeatFigures(2, 2, 2, 0.75, 0.25, at_k, hat_k, 1, 0.5))
     ['2', '75.0% ± 25.0', '100.0%', '50.0%', '1 of 2']
     """
-    error, k = repeats["standard_error"], repeats["repeats"]
+    error, k = repeats.standard_error, str(repeats.repeats)
     return [
-        str(k),
-        f"{100 * repeats['mean']:.1f}%" + ("" if error is None else f" ± {100 * error:.1f}"),
-        *(f"{100 * repeats[name][str(k)]:.1f}%" for name in ("pass_at_k", "pass_hat_k")),
-        f"{repeats['flaky']:,} of {repeats['cases']:,}",
+        k,
+        f"{100 * repeats.mean:.1f}%" + ("" if error is None else f" ± {100 * error:.1f}"),
+        f"{100 * repeats.pass_at_k[k]:.1f}%",
+        f"{100 * repeats.pass_hat_k[k]:.1f}%",
+        f"{repeats.flaky:,} of {repeats.cases:,}",
     ]
-
-
-def _models(document: AnyRun) -> list[dict[str, Any]]:
-    """Sorts the models as the table above does."""
-    return (by_latency if document.summary.mode == FREEFORM else by_pass_rate)(document)

@@ -11,7 +11,6 @@ from msgspec import convert
 
 from producer.atomic_file import atomic_file
 from producer.queries.documents import Metrics
-from producer.queries.results import AskedQuery
 from producer.report.queries.to_csv import results_csv
 from producer.report.queries.to_json import results_json
 from producer.report.queries.to_markdown import report_markdown
@@ -114,8 +113,7 @@ def write_report_md(
         ConfigError: the file cannot be written.
         InfrastructureError: the disk is full.
     """
-    asked = list(map(AskedQuery, results))
-    _write(path, report_markdown(asked, convert(metrics, Metrics), run_id, notes=notes).encode())
+    _write(path, report_markdown(results, convert(metrics, Metrics), run_id, notes=notes).encode())
 
 
 def _write(path: Path, content: bytes) -> None:

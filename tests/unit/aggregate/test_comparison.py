@@ -342,7 +342,7 @@ def test_scores_count_by_the_weights_of_cases_as_in_reports() -> None:
     reported = mean.summary()
     found = {score.name: score for score in compare(CASES, cases(*lines), cases(*lines)).scores}
     assert reported is not None
-    assert (round(found["score"].before, 4), round(found["score"].after, 4)) == (reported["value"],) * 2
+    assert (round(found["score"].before, 4), round(found["score"].after, 4)) == (reported.value,) * 2
     assert found["pass_rate"].before == 0.25
     both = cases(*(weighted(at, score, 9 - 8 * at, by) for by in "ab" for at, score in enumerate((1.0, 0.0))))
     parts = split_by(both, "prompt")

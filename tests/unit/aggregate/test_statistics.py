@@ -223,8 +223,8 @@ def test_repeats_tell_passes_errors_and_flaky_cases() -> None:
             repeats.add(case, passed=verdict == "p")
     found = repeats.summary()
     assert found is not None
-    assert (found["repeats"], found["cases"], found["complete_cases"], found["flaky"]) == (3, 4, 3, 2)
-    assert found["mean"] == pytest.approx(6 / 11)
-    assert found["pass_at_k"] == pytest.approx({"1": 5 / 9, "3": 2 / 3})
-    assert found["pass_hat_k"] == pytest.approx({"1": 5 / 9, "3": 1 / 3})
+    assert (found.repeats, found.cases, found.complete_cases, found.flaky) == (3, 4, 3, 2)
+    assert found.mean == pytest.approx(6 / 11)
+    assert found.pass_at_k == pytest.approx({"1": 5 / 9, "3": 2 / 3})
+    assert found.pass_hat_k == pytest.approx({"1": 5 / 9, "3": 1 / 3})
     assert Repeats().summary() is None
