@@ -18,11 +18,13 @@ from shared.ledger import ChunkPlan
 from shared.ledger.ledger import Ledger
 from shared.names import Outcome, RunState
 from shared.runs import RunStore
-from shared.upstream.failure_reasons import ENDS_QUERY_RUN
+from shared.upstream.failure_reasons import FailureReason
 
 MOST_ITEMS: Final = 100_000
 """Items of one retry: they travel in one call of the ledger. What is left is for the next retry."""
-NOT_ASKED: Final = frozenset({ConfigError.code, *(reason.api_code for reason in ENDS_QUERY_RUN)})
+NOT_ASKED: Final = frozenset(
+    {ConfigError.code, *(reason.api_code for reason in FailureReason if reason.ends_queries)}
+)
 """Error codes of a query that ended its run: nothing reached the API, so that resuming sends it again."""
 
 

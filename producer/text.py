@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import Any, Final, NamedTuple
-
-from producer.documents import Rate
+from typing import Any, Final, NamedTuple, Protocol
 
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
@@ -179,13 +177,20 @@ _WRITERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
 }
 
 
-def bounds(rate: Rate | Mapping[str, Any], decimals: int = 1) -> tuple[str, str]:
+class _Interval(Protocol):
+    """What has bounds, such as a rate."""
+
+    low: float
+    high: float
+
+
+def bounds(rate: _Interval | Mapping[str, Any], decimals: int = 1) -> tuple[str, str]:
     """Writes the bounds of a rate in percent; one that would round to an end has one decimal more.
 
-    >>> bounds(Rate(0.7, 0.3006, 0.9544, 9)), bounds(Rate(1.0, 0.9981, 1.0, 9), 0)
+    >>> bounds({"low": 0.3006, "high": 0.9544}), bounds({"low": 0.9981, "high": 1.0}, 0)
     (('30.1', '95.4'), ('99.8', '100'))
     """
-    low, high = (rate.low, rate.high) if isinstance(rate, Rate) else (rate["low"], rate["high"])
+    low, high = (rate["low"], rate["high"]) if isinstance(rate, Mapping) else (rate.low, rate.high)
     return _bound(low, decimals), _bound(high, decimals)
 
 

@@ -16,9 +16,10 @@ from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import MAX_RETRIES
 from shared.errors import InputError
 from worker.loop import Loop
+from worker.queries.checks import query_result
 from worker.queries.reply import Reply
-from worker.queries.verdict import query_result
-from worker.upstream.query_client import SendResult, build_request, send_once
+from worker.upstream.failures import UpstreamError
+from worker.upstream.query_client import build_request, send_once
 from worker.upstream.retry import QueryRetryPolicy, query_retry_wait_s
 
 FIRST_ID = "Q-01"
@@ -45,7 +46,7 @@ def send_query(api_url: str, query: str) -> dict[str, Any]:
         response, latency_ms, status_code (0 when no reply came), error.
     """
     with closing(Loop()) as loop:
-        return _send(loop, api_url, query).reply.as_document()
+        return _send(loop, api_url, query)[0].as_document()
 
 
 def run_all_queries(
@@ -95,7 +96,11 @@ def _from(baselines: Sequence[dict[str, Any]], start_from: str) -> Sequence[dict
 
 
 def _send_with_retries(
-    send: Callable[[], SendResult], name: str, delay: float, callbacks: Callbacks, pause: Event
+    send: Callable[[], tuple[Reply, float | None]],
+    name: str,
+    delay: float,
+    callbacks: Callbacks,
+    pause: Event,
 ) -> Reply:
     """Sends one query until its reply is final."""
     policy, retries = QueryRetryPolicy(delay_s=delay, max_retries=MAX_RETRIES), 0
@@ -109,10 +114,14 @@ def _send_with_retries(
         pause.wait(wait_s)
 
 
-def _send(loop: Loop, api_url: str, query: str) -> SendResult:
+def _send(loop: Loop, api_url: str, query: str) -> tuple[Reply, float | None]:
+    """Sends a query once; also returns what the server asked to wait."""
     request = build_request(QueryRun(api_url=api_url.rstrip("/")))
 
-    async def once() -> SendResult:
-        return await send_once(loop.session(), request, query)
+    async def once() -> tuple[Reply, float | None]:
+        try:
+            return await send_once(loop.session(), request, query), None
+        except UpstreamError as error:
+            return request.failed(error), error.wait_s
 
     return loop.run(once())

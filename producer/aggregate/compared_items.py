@@ -7,7 +7,7 @@ from itertools import count
 from sys import intern
 from typing import Any, Final, NamedTuple
 
-from producer.aggregate.queries import latency_ms
+from producer.queries.results import AskedQuery
 from shared.contracts.case_hashes import HASH_BYTES, hash_of
 from shared.contracts.prompts import SYSTEM_ROLES
 from shared.contracts.query_vocabulary import failed
@@ -374,12 +374,13 @@ def _turn_scores(line: Line) -> dict[str, Any]:
 
 def _query_scores(line: Line) -> dict[str, Any]:
     """Collects what was measured of a query."""
-    result = line["result"]
-    check = result["checks"].get("must_contain", {})
+    query = AskedQuery(line["result"])
+    keywords = query.check("must_contain")
+    wanted = keywords.number("total")
     return {
         "cost_usd": line.get("cost_usd"),
-        "keywords_found": check["matched"] / check["total"] if check.get("total") else None,
-        "latency_ms": latency_ms(result),
+        "keywords_found": keywords.number("matched") / wanted if wanted else None,
+        "latency_ms": query.latency_ms,
     }
 
 

@@ -20,13 +20,10 @@ import msgspec
 
 from producer.documents import Percentiles
 from producer.queries.documents import CategoryMetrics, JudgedTarget, Metrics, Status
+from producer.queries.results import AskedQuery
 from shared.contracts.query_vocabulary import (
     CATEGORIES,
     LATENCY_THRESHOLD_MS,
-    failed,
-    json_object,
-    latency_of,
-    server_latency_ms,
 )
 from shared.thresholds import reaches
 
@@ -49,23 +46,23 @@ class _Group:
     latency_sum_ms: int = 0
     fast: int = 0
 
-    def add(self, result: Mapping[str, Any]) -> None:
+    def add(self, query: AskedQuery) -> None:
         """Counts one successful query."""
         self.total += 1
-        latency = latency_ms(result)
+        latency = query.latency_ms
         self.latency_sum_ms += latency
         self.fast += latency < LATENCY_THRESHOLD_MS
-        self.hallucinated += not _passed(result, "must_not_contain")
-        if result.get("is_oos"):
+        self.hallucinated += not query.check("must_not_contain").passed
+        if query.is_oos:
             self.oos += 1
-            self.declined += _passed(result, "oos_handling")
+            self.declined += query.check("oos_handling").passed
         else:
             self.in_scope += 1
-            self.deflected += _passed(result, "must_contain")
-            self.cited_at_all += is_cited(result)
-            if is_citation_applicable(result):
+            self.deflected += query.check("must_contain").passed
+            self.cited_at_all += query.is_cited
+            if query.is_citation_applicable:
                 self.applicable += 1
-                self.cited += _passed(result, "citation_present")
+                self.cited += query.check("citation_present").passed
 
     def shares(self) -> dict[str, tuple[int, int]]:
         """Returns what each rate is a share of: how many, of how many."""
@@ -99,13 +96,13 @@ class MetricsSoFar:
         self._every, self._failures = _Group(), 0
         self._by_category = {category: _Group() for category in CATEGORIES}
 
-    def add(self, result: Mapping[str, Any]) -> None:
-        """Takes one result with the nine keys of the document."""
-        if failed(result):
+    def add(self, query: AskedQuery) -> None:
+        """Takes one result."""
+        if query.is_failed:
             self._failures += 1
             return
-        self._every.add(result)
-        self._by_category.setdefault(str(result.get("category")), _Group()).add(result)
+        self._every.add(query)
+        self._by_category.setdefault(str(query.category), _Group()).add(query)
 
     def shares(self) -> dict[str, tuple[int, int]]:
         """Returns what each rate is a share of: how many, of how many."""
@@ -133,11 +130,11 @@ class MetricsSoFar:
         )
 
 
-def shares_of(result: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+def shares_of(query: AskedQuery) -> dict[str, tuple[int, int]]:
     """Returns what one result adds to each rate."""
     group = _Group()
-    if not failed(result):
-        group.add(result)
+    if not query.is_failed:
+        group.add(query)
     return group.shares()
 
 
@@ -158,7 +155,7 @@ def metrics_of(results: Iterable[Mapping[str, Any]]) -> Metrics:
     """Calculates the same as a type."""
     so_far = MetricsSoFar()
     for result in results:
-        so_far.add(result)
+        so_far.add(AskedQuery(result))
     return so_far.metrics()
 
 
@@ -247,68 +244,6 @@ def percentiles(times: Mapping[int, int]) -> Percentiles:
     ranks = (-(-percent * reached[-1] // 100) for percent in PERCENTILES)  # the nearest rank, from 1
     p50, p90, p95, p99 = (ordered[bisect_left(reached, rank)] for rank in ranks)
     return Percentiles(p50, p90, p95, p99, ordered[-1])
-
-
-def latency_ms(result: Mapping[str, Any]) -> int:
-    """Takes a query's latency from its check, else from the reply, else from the client's own clock."""
-    measured = latency_of(result.get("client_latency_ms"), 0)
-    return latency_of(
-        check_of(result, "latency").get("latency_ms"), server_latency_ms(result.get("response"), measured)
-    )
-
-
-def measured_ms(result: Mapping[str, Any]) -> int:
-    """Takes a query's latency from the client's own clock; from the reply where nobody measured it.
-
-    >>> measured_ms({"client_latency_ms": 150, "response": {"metadata": {"latencyMs": 120}}})
-    150
-    """
-    return latency_of(result.get("client_latency_ms"), latency_ms(result))
-
-
-def server_ms(result: Mapping[str, Any]) -> int | None:
-    """Takes a query's latency from the reply; None where the server does not say.
-
-    >>> server_ms({"response": {"metadata": {"latencyMs": 120}}}), server_ms({"response": {}})
-    (120, None)
-    """
-    claim = server_latency_ms(result.get("response"), -1)
-    return None if claim < 0 else claim
-
-
-def check_of(result: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Returns one check of a result; empty when it is not there."""
-    return json_object(json_object(result.get("checks")).get(name))
-
-
-def is_citation_applicable(result: Mapping[str, Any]) -> bool:
-    """Returns whether there was anything to cite."""
-    return bool(check_of(result, "citation_present").get("applicable", True))
-
-
-def is_cited(result: Mapping[str, Any]) -> bool:
-    """Returns whether a source or citation is there, applicable or not."""
-    check = check_of(result, "citation_present")
-    counts = [count for key in ("source_count", "citation_count") if isinstance(count := check.get(key), int)]
-    if counts:
-        return any(count > 0 for count in counts)
-    return is_citation_applicable(result) and _passed(result, "citation_present")
-
-
-def is_vacuous(result: Mapping[str, Any]) -> bool:
-    """Returns whether an in-scope answer counts as deflected without any keyword having been asked for."""
-    return not result.get("is_oos") and not failed(result) and not _asked(result)
-
-
-def _asked(result: Mapping[str, Any]) -> int:
-    """Returns how many keywords were asked for."""
-    total = check_of(result, "must_contain").get("total")
-    return total if isinstance(total, int) else 0
-
-
-def _passed(result: Mapping[str, Any], name: str) -> bool:
-    """Returns whether one check passed."""
-    return bool(check_of(result, name).get("pass"))
 
 
 def _percent(part: int, whole: int) -> float:

@@ -8,10 +8,7 @@ from msgspec.structs import asdict
 
 from producer.aggregate.queries import (
     MetricsSoFar,
-    is_vacuous,
-    measured_ms,
     percentiles,
-    server_ms,
     shares_of,
     targets,
 )
@@ -22,7 +19,6 @@ from producer.queries.documents import QueriesSummary, QueryRates
 from producer.report.queries.opened_rows import opened
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
-from shared.contracts.query_vocabulary import failed
 from shared.names import Outcome
 from shared.runs import RunInfo
 
@@ -51,13 +47,13 @@ class QueryTotals:
                 self.errors[code] += 1
             if result is not None:
                 self._metrics.add(result)
-                self._outcomes_by_query.add(result["id"], counts_of(row.outcome))
+                self._outcomes_by_query.add(result.id, counts_of(row.outcome))
                 shares = shares_of(result).values()
-                self._shares_by_query.add(result["id"], tuple(number for pair in shares for number in pair))
-                self._vacuous += is_vacuous(result)
-                if not failed(result):
-                    self._times[measured_ms(result)] += 1
-                    if (claim := server_ms(result)) is not None:
+                self._shares_by_query.add(result.id, tuple(number for pair in shares for number in pair))
+                self._vacuous += result.is_vacuous
+                if not result.is_failed:
+                    self._times[result.measured_ms] += 1
+                    if (claim := result.server_ms) is not None:
                         self._server_times[claim] += 1
 
     def counts(self, total: int) -> Counts:

@@ -132,8 +132,8 @@ def _chain(store: RunStore, info: RunInfo | None, payloads: Mapping[str, bytes])
         inputs = store.inputs(info.run, [str(row.index) for row in rows]) if rows else []
         for query, payload in zip(opened(rows), inputs, strict=True):
             result = query.result
-            if result is not None and payloads.get(result["id"]) == payload:
-                found.setdefault(result["id"], result)
+            if result is not None and payloads.get(result.id) == payload:
+                found.setdefault(result.id, dict(result.keys))
         info = _continued(store, info)
     return found
 

@@ -226,11 +226,13 @@ class _Evaluation:
         """
         paths = OutputPaths.under(self._options.folder)
         own = queries_of(self._session.store, info.run)
-        found = self._earlier.results | {name: query.result for name, query in own.items() if query.result}
+        found = self._earlier.results | {
+            name: query.result.keys for name, query in own.items() if query.result
+        }
         results = [found[name] for name in self._ids if name in found]
         kept = {name: result for name, result in self._earlier.results.items() if name not in own}
         metrics, notes = metrics_of(results), self._notes(kept, len(results))
-        shown = [own[name].shown if name in own else found[name] for name in self._ids if name in found]
+        shown = [own[name].shown.keys if name in own else found[name] for name in self._ids if name in found]
         writers = self._writers(info, results, shown, to_builtins(metrics), paths=paths, notes=notes)
         failures = [failure for write in writers if (failure := _failure_of(write))]
         _write("\n" + console.written_files(*paths) + "\n" + console.summary(metrics))
@@ -242,8 +244,8 @@ class _Evaluation:
     def _writers(
         self,
         info: RunInfo,
-        results: Sequence[dict[str, Any]],
-        shown: Sequence[dict[str, Any]],
+        results: Sequence[Mapping[str, Any]],
+        shown: Sequence[Mapping[str, Any]],
         metrics: dict[str, Any],
         *,
         paths: OutputPaths,

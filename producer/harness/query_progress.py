@@ -86,7 +86,7 @@ class Lines:
 def queries_of(store: RunStore, run: str) -> dict[str, OpenedQuery]:
     """Reads the queries of a run that have a result, by their ids and in order."""
     queries = (query for page in store.item_pages(run) for query in opened(page))
-    return {query.result["id"]: query for query in queries if query.result is not None}
+    return {query.result.id: query for query in queries if query.result is not None}
 
 
 def _left_s(due_ms: int) -> int:

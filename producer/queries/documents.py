@@ -93,7 +93,7 @@ QueriesRun = RunDocument[QueriesSummary]
 """The document of a queries run."""
 
 
-class CheckFindings(Struct, frozen=True, rename={"passed": "pass"}):
+class WrittenCheck(Struct, frozen=True, rename={"passed": "pass"}):
     """What one check found; the other keys are its own."""
 
     passed: bool
@@ -107,7 +107,7 @@ class QueryResult(Part):
     query: str
     is_oos: bool
     response: dict[str, Any] | None
-    checks: dict[str, CheckFindings]
+    checks: dict[str, WrittenCheck]
     overall_pass: bool
     client_latency_ms: Count | None
     error: str | None

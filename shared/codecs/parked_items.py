@@ -1,6 +1,6 @@
 """Why a parked item waits, as it is stored beside its attempts and its due time: one JSON text.
 
-    {"reason":"rate","history":[1,0,350,"upstream_timeout"]}    held by a rate limit, one timeout before
+    {"reason":"rate","history":[0,0,350,"upstream_timeout"]}    held by a rate limit, one timeout before
     {"reason":"retry","judges":[[2,0,350,"upstream_timeout"],[0,0,0,""]]}    first of two judges is retried
     {"reason":"rate","judges":[[0,0,0,""]],"check":"5d41402a"}    a check that calls a model waits
 
@@ -53,7 +53,7 @@ class History(NamedTuple):
     """The calls that were made for an item so far, or for one of its judges."""
 
     attempts: int = 0
-    """Attempts that were made; of the item's own calls the ledger's number counts."""
+    """Attempts that were made; stored of judges only, because the ledger counts those of the item itself."""
     throttled: int = 0
     """Rejections for too many requests since the last attempt."""
     waited_ms: int = 0
@@ -77,6 +77,8 @@ class ParkedState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Text of an earlier version that cannot be parsed; may come from an API, so untrusted."""
 
 
+NEVER_PARKED: Final = ParkedState(WaitReason.UNKNOWN)
+"""State of an item that has not waited yet."""
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(ParkedState)
 

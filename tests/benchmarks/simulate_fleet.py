@@ -19,7 +19,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 COLLECT_S: Final = 0.004
-"""Answers within this time of each other are committed together: `worker.executors.items`."""
+"""Answers within this time of each other are committed together: `worker.executors.claim_loop`."""
 BEFORE: Final = 0.5
 """Share of an item's CPU that comes before its call; the rest comes after it."""
 WARM_UP: Final = 0.5

@@ -24,8 +24,8 @@ from shared.server.client import RedisTarget
 from tests.support.ledger_runs import decide_all, rows_of, state_of, submit_cases
 from tests.support.redis_server import RedisServer
 from worker.upstream import constants
-from worker.upstream.upstream_scripts import FOLDER as UPSTREAM_FOLDER
-from worker.upstream.upstream_scripts import upstream_library
+from worker.upstream.stack import FOLDER as UPSTREAM_FOLDER
+from worker.upstream.stack import upstream_library
 
 
 class FaultyRedis:

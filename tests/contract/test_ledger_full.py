@@ -15,7 +15,7 @@ from shared.ledger.ledger import Ledger
 from shared.server import diagnostics
 from tests.support.ledger_runs import Store, TimedLedger, open_run, state_of, submit_cases, submit_turns
 from tests.support.redis_server import RedisServer, break_snapshots
-from worker.upstream.upstream_scripts import compose_all
+from worker.upstream.stack import compose_all
 
 NewServer = Callable[..., RedisServer]
 

@@ -13,6 +13,7 @@ import pytest
 from shared.contracts.query_run import QueryRun
 from shared.upstream.model_target import ModelTarget
 from tests.support.model_server import ModelServer, Say
+from tests.support.query_results import Put, put_once
 from tests.support.scripted_api import ScriptedApi, Step
 from worker.upstream import query_client
 from worker.upstream.chat import ModelRequest
@@ -126,9 +127,9 @@ def test_a_refusal_of_a_query_with_the_token(monkeypatch: pytest.MonkeyPatch, na
     with ScriptedApi(lambda _query, _nth: Step(403, text)) as api:
         run = QueryRun(api_url=api.url, bearer_env="ASK_TOKEN")
 
-        async def ask(session: aiohttp.ClientSession) -> query_client.SendResult:
+        async def ask(session: aiohttp.ClientSession) -> Put:
             """Puts one query."""
-            return await query_client.send_once(session, query_client.build_request(run), "How?")
+            return await put_once(session, query_client.build_request(run), "How?")
 
         asked = with_session(ask)
         assert api.requests[0].headers["Authorization"] == f"Bearer {KEY}"

@@ -16,7 +16,7 @@ from shared.settings import Settings
 from tests.support.processes import Processes
 from tests.support.redis_server import RedisServer
 from tests.support.smoke import Smoke
-from worker.upstream.upstream_scripts import compose_all as upstream_scripts
+from worker.upstream.stack import compose_all as upstream_scripts
 
 if TYPE_CHECKING:
     from pathlib import Path

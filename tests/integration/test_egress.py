@@ -19,6 +19,7 @@ from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.http_session import open_session
 from shared.upstream.model_target import ModelTarget
 from tests.support.model_server import ModelServer
+from tests.support.query_results import Put, put_once
 from worker.upstream import query_client
 from worker.upstream.chat import ModelRequest
 from worker.upstream.failures import UpstreamError
@@ -258,10 +259,10 @@ def test_redirects_are_judged_again(tmp_path: Path, target: str) -> None:
 def test_a_query_to_a_forbidden_place_ends_its_run(tmp_path: Path) -> None:
     """The reply says why in the place of an answer, and no other query is sent."""
 
-    async def ask(session: aiohttp.ClientSession) -> query_client.SendResult:
+    async def ask(session: aiohttp.ClientSession) -> Put:
         """Puts one query."""
         run = QueryRun(api_url="http://169.254.169.254")
-        return await query_client.send_once(session, query_client.build_request(run), "How?")
+        return await put_once(session, query_client.build_request(run), "How?")
 
     reply = with_session(policy_of(tmp_path), ask).reply
     assert (reply.failure, reply.ends_run, reply.status_code) == (FailureReason.FORBIDDEN, True, 0)

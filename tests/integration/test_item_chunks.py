@@ -1,6 +1,5 @@
 """A chunk of single items, worked on by the worker's own code inside the test, with an engine that counts."""
 
-import asyncio
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +25,9 @@ class CountingEngine:
     """Passes each item, and notes how many more chunks its process admits meanwhile."""
 
     packing = PLAIN
+    together = IN_FLIGHT
 
     def __init__(self, process: WorkerProcess) -> None:
-        self.slots = asyncio.Semaphore(IN_FLIGHT)
         self.admitted = 0
         self._process = process
 

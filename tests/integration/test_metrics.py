@@ -24,9 +24,10 @@ from shared.upstream.model_target import ModelTarget
 from tests.support.ledger_runs import decide, open_run, rows_of, submit_cases
 from tests.support.redis_server import RedisServer
 from tests.support.upstream import API, discipline
+from worker.outcomes import Deferred
 from worker.upstream.endpoints import Endpoint, api_endpoint, model_endpoint
 from worker.upstream.failures import UpstreamError
-from worker.upstream.gate import Deferred, Sent
+from worker.upstream.gate import Sent
 
 if TYPE_CHECKING:
     import redis
@@ -64,7 +65,7 @@ async def call(upstream: "UpstreamStack", endpoint: Endpoint, error: UpstreamErr
 
     try:
         return await upstream.gate.call(endpoint, send)
-    except UpstreamError as raised:
+    except (UpstreamError, Deferred) as raised:
         return raised
 
 

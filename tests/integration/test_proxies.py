@@ -21,12 +21,13 @@ from tests.support.certificates import make_certificates
 from tests.support.http_proxy import HttpProxy
 from tests.support.https_server import https_server
 from tests.support.model_server import ModelServer
+from tests.support.query_results import put_once
 from tests.support.scripted_api import ScriptedApi
 from worker.queries.reply import Reply
 from worker.upstream.chat import ModelRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_clients import ModelClients
-from worker.upstream.query_client import build_request, send_once
+from worker.upstream.query_client import build_request
 
 T = TypeVar("T")
 ASKED: Final = {"PROCTOR_TRUST_ENV": "1"}
@@ -76,7 +77,7 @@ def put(environment: Mapping[str, str], folder: Path, url: str) -> Reply:
 
     async def work(session: aiohttp.ClientSession) -> Reply:
         """Asks."""
-        return (await send_once(session, build_request(QueryRun(api_url=url, timeout_s=10)), "How?")).reply
+        return (await put_once(session, build_request(QueryRun(api_url=url, timeout_s=10)), "How?")).reply
 
     return with_session(environment, folder, work)
 

@@ -20,9 +20,9 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from shared.contracts.query_run import QueryRun
 from shared.upstream.failure_reasons import FailureReason
 from tests.support.ports import free_port
-from tests.support.query_results import baseline
-from worker.queries.verdict import query_result
-from worker.upstream.query_client import SendResult, build_request, send_once
+from tests.support.query_results import Put, baseline, put_once
+from worker.queries.checks import query_result
+from worker.upstream.query_client import build_request
 
 if TYPE_CHECKING:
     from worker.queries.reply import Reply
@@ -66,14 +66,14 @@ class NoSuchHost(TwoAddresses):
         raise socket.gaierror(socket.EAI_NONAME, f"{host}: name or service not known")
 
 
-def put(url: str, *, timeout_s: float = 5.0, resolver: AbstractResolver | None = None) -> SendResult:
+def put(url: str, *, timeout_s: float = 5.0, resolver: AbstractResolver | None = None) -> Put:
     """Puts one query with the real client."""
 
-    async def inside() -> SendResult:
+    async def inside() -> Put:
         """Has a session while it does so."""
         connector = aiohttp.TCPConnector(resolver=resolver)
         async with aiohttp.ClientSession(connector=connector) as session:
-            return await send_once(
+            return await put_once(
                 session, build_request(QueryRun(api_url=url, timeout_s=timeout_s), {}), "How?"
             )
 

@@ -100,7 +100,7 @@ def test_a_query_on_a_dead_connection_is_sent_again(size: int, *, is_reset: bool
         """Puts queries."""
         request = query_client.build_request(QueryRun(api_url=server.url))
         replies = [await query_client.send_once(session, request, f"{query}{number}") for number in range(4)]
-        assert [reply.reply.error for reply in replies] == [None] * 4
+        assert [reply.error for reply in replies] == [None] * 4
 
     with_session(server, ask)
     bodies = [request for request in server.requests if b"q0" not in request]

@@ -27,8 +27,8 @@ from shared.names import Outcome
 from shared.upstream.model_target import ModelTarget
 from tests.support.processes import Processes
 from tests.support.sample_api import BASELINES, QUERY, Client, ask, evaluate, meeting
+from worker.queries.checks import outcome
 from worker.queries.reply import Reply
-from worker.queries.verdict import outcome
 from worker.upstream.chat import ModelRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_clients import DirectClient

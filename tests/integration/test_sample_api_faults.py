@@ -10,7 +10,7 @@ from producer.load.baselines import load_baselines
 from shared.names import Outcome
 from shared.upstream.failure_reasons import FailureReason
 from tests.support.sample_api import BASELINES, Client, ask, meeting
-from worker.queries.verdict import outcome, query_result
+from worker.queries.checks import outcome, query_result
 
 
 @pytest.mark.parametrize(

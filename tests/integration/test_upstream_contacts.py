@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from shared.codecs.parked_items import History
 from shared.keys import contacts_key
 from shared.upstream.failure_reasons import FailureReason
 from tests.support.asking import ScriptedModel, answering, ask, models_of, question, scope
-from tests.support.upstream import discipline, soon
+from tests.support.upstream import called, discipline, soon
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.constants import LEAST_CALLS
 from worker.upstream.failures import UpstreamError
 from worker.upstream.gate import Sent
-from worker.upstream.model_caller import Answered, CallFailed, ModelCaller
+from worker.upstream.model_caller import ModelCaller
 from worker.upstream.retry import ModelRetryPolicy
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def with_models(
 
 def reasons(asked: list[Any]) -> list[FailureReason | None]:
     """Why each question has no answer."""
-    return [each.error.reason if isinstance(each, CallFailed) else None for each in asked]
+    return [each.end.reason if isinstance(each.end, UpstreamError) else None for each in asked]
 
 
 @pytest.mark.parametrize(("failure", "attempts"), [(REFUSED, [2, 1, 1]), (MISSING, [1, 1, 1])])
@@ -69,7 +68,7 @@ def test_a_model_that_never_answered_is_given_up(
 
     asked, absent = with_models(redis_client, model, work)
     assert reasons(asked) == [FailureReason.ABSENT] * 3
-    assert {each.error.code for each in asked} == {"upstream_connection"}
+    assert {each.end.code for each in asked} == {"upstream_connection"}
     assert [each.history.attempts for each in asked] == attempts
     assert absent == [False, True]
 
@@ -97,7 +96,7 @@ def test_a_model_that_has_answered_is_waited_for(
         return [await ask(models, question(str(each)), scope(**OFF)) for each in range(3)]
 
     asked = with_models(redis_client, model, work)
-    assert isinstance(asked[1 if first is None else 0], Answered)
+    assert isinstance(asked[1 if first is None else 0].end, ModelReply)
     assert reasons(asked)[-1] is FailureReason.UNREACHABLE
     assert asked[-1].history.attempts == QUICK.max_connects
 
@@ -158,10 +157,10 @@ def test_an_open_breaker_does_not_hold_what_is_given_up(redis_client: "redis.Red
             ended = Counter[str]()
             while not ended["Deferred"]:
                 try:
-                    ended[type(await upstream.gate.call(own, fail)).__name__] += 1
+                    ended[type(await called(upstream, own, fail)).__name__] += 1
                 except UpstreamError as error:
                     ended[error.code] += 1
-            return ended, await ask(models, question(), scope(**OFF), history=History())
+            return ended, await ask(models, question(), scope(**OFF))
 
     ended, asked = asyncio.run(work())
     assert ended["upstream_server_error"] >= LEAST_CALLS

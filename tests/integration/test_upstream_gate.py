@@ -17,20 +17,20 @@ from shared import keys
 from shared.errors import RedisUnreachableError
 from shared.ledger.calls import ScriptCaller
 from shared.server.client import RedisTarget
-from shared.upstream.failure_reasons import FailureReason, Health
+from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.limits import LimitBook, Limits, ScopeState
 from shared.upstream.model_target import ModelTarget
 from tests.benchmarks.simulate_refusals import bucket
 from tests.support.eventually import eventually
 from tests.support.processes import SHORT_LEASE_S, Processes
 from tests.support.redis_server import RedisServer
-from tests.support.upstream import API, TIMES, Calls, at_last, discipline, keep_time, overlap, soon
+from tests.support.upstream import API, TIMES, Calls, at_last, called, discipline, keep_time, overlap, soon
+from worker.outcomes import Deferred
 from worker.upstream.constants import USED_MS
 from worker.upstream.endpoints import api_endpoint, model_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
-from worker.upstream.gate import Deferred, Sent
-from worker.upstream.stack import UpstreamStack
-from worker.upstream.upstream_scripts import compose_all
+from worker.upstream.gate import Sent
+from worker.upstream.stack import UpstreamStack, compose_all
 
 if TYPE_CHECKING:
     import redis
@@ -47,6 +47,21 @@ async def answer() -> Sent[str]:
 async def fail() -> Sent[str]:
     """A call that meets a broken upstream."""
     raise UpstreamError(FailureReason.SERVER_ERROR, "boom", status=500)
+
+
+def _answered_unless(fails: bool, reason: FailureReason, wait_s: float | None = None) -> Sent[bool]:  # noqa: FBT001 - said by its name
+    """Answers, or fails for a reason."""
+    if fails:
+        raise UpstreamError(reason, "no", wait_s=wait_s)
+    return Sent(True)  # noqa: FBT003 - an answer
+
+
+async def _is_answered(upstream: UpstreamStack, send: Callable[[], Awaitable[Sent[bool]]]) -> bool:
+    """Calls at last; False where the upstream fails."""
+    try:
+        return bool(await at_last(upstream, ENDPOINT, send))
+    except UpstreamError:
+        return False
 
 
 def book_of(client: "redis.Redis") -> LimitBook:
@@ -223,7 +238,7 @@ def test_a_limit_that_a_person_sets_holds_within_a_second(redis_client: "redis.R
         async def refused() -> None:
             """Waits for the new limit to hold."""
             deadline = monotonic() + 5
-            while not isinstance(await upstream.gate.call(ENDPOINT, answer), Deferred):
+            while not isinstance(await called(upstream, ENDPOINT, answer), Deferred):
                 assert monotonic() < deadline
                 await asyncio.sleep(0.02)
 
@@ -233,7 +248,7 @@ def test_a_limit_that_a_person_sets_holds_within_a_second(redis_client: "redis.R
         assert book.unset(API)
         assert book.reset(API) == 1
         deadline = monotonic() + 5
-        while isinstance(await upstream.gate.call(ENDPOINT, answer), Deferred):
+        while isinstance(await called(upstream, ENDPOINT, answer), Deferred):
             assert monotonic() < deadline
             await asyncio.sleep(0.02)
 
@@ -250,15 +265,16 @@ def test_an_upstream_that_refuses_everything_is_left_alone_by_every_process(
 
     async def busy() -> Sent[str]:
         """Meets a refusal."""
-        return Sent("429", Health.BUSY, wait_s=20.0)
+        raise UpstreamError(FailureReason.RATE_LIMITED, "slow down", status=429, wait_s=20.0)
 
     async def work(upstream: UpstreamStack) -> None:
         async with discipline(redis_client) as other:
-            assert await upstream.gate.call(ENDPOINT, busy) == "429"
-            assert await other.gate.call(ENDPOINT, busy) == "429"
+            for stack in (upstream, other):
+                with pytest.raises(UpstreamError):
+                    await stack.gate.call(ENDPOINT, busy)
             await soon(lambda: state_is(redis_client, lambda state: state.paused_ms > 15_000))
             await soon(lambda: _assert_equal(caplog.messages.count("upstream paused"), 1))
-            later = await other.gate.call(ENDPOINT, answer)
+            later = await called(other, ENDPOINT, answer)
             assert isinstance(later, Deferred)
             assert later.reason == "paused"
             redis_client.hset(keys.scope_key(API), "pause", 0)
@@ -294,7 +310,7 @@ def test_a_broken_endpoint_of_a_model_holds_no_other_one_back(redis_client: "red
                 await upstream.gate.call(broken, fail)
         for endpoint in (healthy, named):
             assert await upstream.gate.call(endpoint, answer) == "answer"
-        later = await upstream.gate.call(broken, answer)
+        later = await called(upstream, broken, answer)
         assert isinstance(later, Deferred)
         assert later.reason == "breaker"
         assert book_of(redis_client).reset("mine") == 3
@@ -307,7 +323,7 @@ def test_a_broken_endpoint_of_a_model_holds_no_other_one_back(redis_client: "red
         """Turns the call away."""
         for endpoint in (broken, healthy):
             assert await upstream.gate.call(endpoint, answer) == "answer"
-            later = await upstream.gate.call(endpoint, answer)
+            later = await called(upstream, endpoint, answer)
             assert isinstance(later, Deferred)
             assert later.reason == "rate"
 
@@ -328,7 +344,7 @@ def test_a_broken_upstream_is_left_alone_and_tried_again_by_probes(redis_client:
         for _ in range(20):
             with pytest.raises(UpstreamError):
                 await upstream.gate.call(ENDPOINT, counted)
-        later = await upstream.gate.call(ENDPOINT, counted)
+        later = await called(upstream, ENDPOINT, counted)
         assert isinstance(later, Deferred)
         assert later.reason == "breaker"
         assert sent == 20
@@ -394,21 +410,19 @@ def test_a_hidden_limit_is_learned_and_sparse_refusals_cost_little(redis_client:
             """An upstream of 100 a second."""
             is_over = bool(admit(1_000 * monotonic(), 0))
             refused.append(is_over)
-            return Sent(is_over, Health.BUSY if is_over else Health.OK, wait_s=1.0 if is_over else None)
+            return _answered_unless(is_over, FailureReason.RATE_LIMITED, wait_s=1.0)
 
         async def flaky() -> Sent[bool]:
             """An upstream that refuses every tenth call."""
             is_refused = next(every_tenth)
             await asyncio.sleep(0 if is_refused else 0.05)
-            return Sent(
-                is_refused, Health.BUSY if is_refused else Health.OK, wait_s=1.0 if is_refused else None
-            )
+            return _answered_unless(is_refused, FailureReason.RATE_LIMITED, wait_s=1.0)
 
         async def one(stack: UpstreamStack) -> None:
             """Calls again and again."""
             until = monotonic() + 8
             while monotonic() < until:
-                if not await at_last(stack, ENDPOINT, limited):
+                if await _is_answered(stack, limited):
                     answered.append(monotonic())
 
         async with discipline(redis_client) as other:
@@ -422,7 +436,7 @@ def test_a_hidden_limit_is_learned_and_sparse_refusals_cost_little(redis_client:
         assert 60 * 70 < rpm < 60 * 160
         assert book_of(redis_client).reset(API) == 1
         began = monotonic()
-        await asyncio.gather(*(at_last(upstream, ENDPOINT, flaky) for _ in range(500)))
+        await asyncio.gather(*(_is_answered(upstream, flaky) for _ in range(500)))
         assert monotonic() - began < 5, "a pause of a second for each of fifty refusals"
 
     with_upstream(redis_client, work)
@@ -444,12 +458,12 @@ def test_timeouts_lower_the_calls_at_a_time_for_all_and_success_raises_them(
             turned_away.append(is_over)
             await asyncio.sleep(0.03)
             under_way -= 1
-            return Sent(is_over, Health.SLOW if is_over else Health.OK)
+            return _answered_unless(is_over, FailureReason.TIMEOUT)
 
         async def one() -> None:
             """Calls again and again."""
             for _ in range(20):
-                await at_last(upstream, ENDPOINT, limited)
+                await _is_answered(upstream, limited)
 
         await asyncio.gather(*(one() for _ in range(40)))
         late = turned_away[-400:-100]
@@ -550,7 +564,7 @@ def test_tokens_are_charged_by_estimate_and_settled(redis_client: "redis.Redis")
     async def work(upstream: UpstreamStack) -> None:
         assert await upstream.gate.call(endpoint, cheap(10), tokens=6_000) == "answer"
         assert await upstream.gate.call(endpoint, cheap(900), tokens=10) == "answer"
-        later = await upstream.gate.call(endpoint, answer, tokens=1)
+        later = await called(upstream, endpoint, answer, tokens=1)
         assert isinstance(later, Deferred)
         assert later.reason == "rate"
 
@@ -569,7 +583,7 @@ def test_nothing_is_sent_for_an_item_that_another_worker_has(redis_client: "redi
             return owner != "lost"
 
         async with discipline(redis_client, confirm=taken) as upstream:
-            later = await upstream.gate.call(ENDPOINT, calls.send, owner="lost")
+            later = await called(upstream, ENDPOINT, calls.send, owner="lost")
             assert isinstance(later, Deferred)
             assert await upstream.gate.call(ENDPOINT, calls.send, owner="ours") == "answer"
 

@@ -25,10 +25,12 @@ from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
 from tests.support.asking import (
     MODEL,
+    Asked,
     ScriptedModel,
     answering,
     ask,
     ask_at_last,
+    ended,
     models_of,
     question,
     scope,
@@ -36,21 +38,13 @@ from tests.support.asking import (
 from tests.support.ledger_runs import submit_cases
 from tests.support.processes import SHORT_LEASE_S, Processes
 from tests.support.upstream import discipline, keep_time, soon
-from worker.upstream.budget import OverBudget
+from worker.outcomes import Deferred, EndRun
+from worker.upstream.attempts import CallsMade
 from worker.upstream.cache import MOST_BYTES
 from worker.upstream.chat import ModelReply, ModelRequest
-from worker.upstream.embeddings import EmbeddingRequest
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model_caller import (
-    GRACE_S,
-    Answered,
-    CallDeferred,
-    CallFailed,
-    CallOutcome,
-    Embedded,
-    EmbeddingOutcome,
-    ModelCaller,
-)
+from worker.upstream.model_caller import GRACE_S, ModelCaller
 from worker.upstream.retry import ModelRetryPolicy
 
 if TYPE_CHECKING:
@@ -86,8 +80,8 @@ def test_what_only_a_first_call_costs_counts_as_no_call(redis_client: "redis.Red
             asked = await ask(
                 models, question(target=ModelTarget(MODEL, timeout_s=0.1 - GRACE_S)), scope(max_cost=1.0)
             )
-            assert isinstance(asked, Answered)
-            assert asked.reply.is_cached is is_cached
+            assert isinstance(asked.end, ModelReply)
+            assert asked.end.is_cached is is_cached
 
     with_models(redis_client, model, work)
     assert in_flight == [0]
@@ -118,11 +112,11 @@ def test_identical_questions_are_asked_once(redis_client: "redis.Redis") -> None
 
     asked = with_models(redis_client, model, work)
     assert len(model.asked) == 1
-    assert Counter(end.reply.is_cached for end in asked) == {True: 20, False: 1}
-    assert {(end.reply.text, end.reply.latency_ms, end.reply.completion_tokens) for end in asked} == {
+    assert Counter(end.end.is_cached for end in asked) == {True: 20, False: 1}
+    assert {(end.end.text, end.end.latency_ms, end.end.completion_tokens) for end in asked} == {
         ("Hello 1", 7, 100)
     }
-    assert all(end.reply.cost_usd == pytest.approx(CALL_USD) for end in asked)
+    assert all(end.end.cost_usd == pytest.approx(CALL_USD) for end in asked)
     assert sorted(end.history.attempts for end in asked) == [0] * 20 + [1]
     info = AnswerBook(Ledger(redis_client).caller).info()
     assert (info.answers, info.misses, info.hits) == (1, 1, 20)
@@ -160,10 +154,10 @@ def test_errors_and_huge_answers_are_not_kept(redis_client: "redis.Redis") -> No
         return list(await asyncio.gather(*(ask(models, question(), scope()) for _ in range(3))))
 
     ends = with_models(redis_client, refused, work)
-    assert Counter(type(end) for end in ends) == {CallFailed: 1, Answered: 2}
+    assert Counter(type(each.end) for each in ends) == {UpstreamError: 1, ModelReply: 2}
     assert len(refused.asked) == 2
     redis_client.flushall()
-    assert all(isinstance(end, Answered) for end in with_models(redis_client, huge, work))
+    assert all(isinstance(each.end, ModelReply) for each in with_models(redis_client, huge, work))
     assert len(huge.asked) == 3
     assert list(redis_client.scan_iter(keys.answer_key("*"))) == []
 
@@ -177,10 +171,10 @@ def test_who_waits_too_long_for_an_answer_is_parked(redis_client: "redis.Redis")
         return list(await asyncio.gather(*(ask(models, question(), scope()) for _ in range(2))))
 
     lead, follower = with_models(redis_client, model, work)
-    assert isinstance(lead, Answered)
-    assert isinstance(follower, CallDeferred)
-    assert (follower.reason, follower.history) == ("cache", History())
-    assert 0 < follower.due_ms - now_ms() <= 2_000
+    assert isinstance(lead.end, ModelReply)
+    assert isinstance(follower.end, Deferred)
+    assert (follower.end.reason, follower.history) == ("cache", History())
+    assert 0 < follower.end.due_ms - now_ms() <= 2_000
 
 
 def test_processes_share_answers(
@@ -195,7 +189,7 @@ def test_processes_share_answers(
     for process in fleet:
         assert process.wait(60) == 0, process.output_text()
         totals.update(json.loads(process.output.splitlines()[-1]))
-    assert totals == {"Answered": 40, "cached": 80, "calls": 40}
+    assert totals == {"ModelReply": 40, "cached": 80, "calls": 40}
     assert not list(redis_client.scan_iter(keys.flight_key("*")))
 
 
@@ -207,14 +201,15 @@ def test_a_run_stops_at_its_cost_cap_and_goes_on_with_a_higher_one(redis_client:
     async def work(models: ModelCaller) -> None:
         """Asks for more than the cap has room for, then raises it."""
         ends = await asyncio.gather(*(ask_at_last(models, question(str(n)), capped) for n in range(8)))
-        assert Counter(type(end) for end in ends) == {Answered: 2, OverBudget: 6}
-        over = next(end for end in ends if isinstance(end, OverBudget))
-        assert over.message.startswith("cost cap reached: $0.00202 of $0.002525 is spent")
+        assert Counter(type(each.end) for each in ends) == {ModelReply: 2, EndRun: 6}
+        over = next(each.end for each in ends if isinstance(each.end, EndRun))
+        assert over.why.startswith("cost cap reached: $0.00202 of $0.002525 is spent")
         book_of(redis_client).set_cap("r1", 4 * CALL_USD)
         ends = await asyncio.gather(*(ask_at_last(models, question(f"b{n}"), capped) for n in range(8)))
-        assert Counter(type(end) for end in ends) == {Answered: 2, OverBudget: 6}
+        assert Counter(type(each.end) for each in ends) == {ModelReply: 2, EndRun: 6}
         again = next(call.user for call in model.asked)
-        assert isinstance(await ask(models, question(again), capped), Answered), "answers kept cost nothing"
+        kept = await ask(models, question(again), capped)
+        assert isinstance(kept.end, ModelReply), "answers kept cost nothing"
 
     with_models(redis_client, model, work)
     cost = book_of(redis_client).read("r1")
@@ -257,7 +252,7 @@ def test_processes_share_a_budget(
     for process in fleet:
         assert process.wait(60) == 0, process.output_text()
         totals.update(json.loads(process.output.splitlines()[-1]))
-    assert totals == {"Answered": 40, "OverBudget": 50, "calls": 40}
+    assert totals == {"ModelReply": 40, "EndRun": 50, "calls": 40}
     assert book_of(redis_client).read("r1").spent_usd == pytest.approx(40 * CALL_USD)
 
 
@@ -277,7 +272,7 @@ def test_failed_calls_cost_what_they_may_have_cost(
         return await ask(models, request, scope(max_cost=1, retry=ModelRetryPolicy(max_attempts=1)))
 
     end = with_models(redis_client, model, work)
-    assert (type(end), end.error.reason, end.history.attempts) == (CallFailed, reason, 1)
+    assert (type(end.end), end.end.reason, end.history.attempts) == (UpstreamError, reason, 1)
     cost = book_of(redis_client).read("r1")
     assert cost.spent_usd == pytest.approx(spent * (18 * 1e-6 + 50 * 1e-5))
     assert cost.held_usd == 0
@@ -295,9 +290,9 @@ def test_a_model_without_a_price_is_not_asked_under_a_cap(redis_client: "redis.R
         ]
 
     capped, free = with_models(redis_client, model, work)
-    assert (capped.error.code, capped.error.ends_run) == ("price_unknown", True)
-    assert MODEL in capped.error.message
-    assert (free.reply.cost_usd, len(model.asked)) == (None, 1)
+    assert (capped.end.code, capped.end.ends_run) == ("price_unknown", True)
+    assert MODEL in capped.end.message
+    assert (free.end.cost_usd, len(model.asked)) == (None, 1)
 
 
 def test_short_waits_happen_inside_and_long_ones_park(redis_client: "redis.Redis") -> None:
@@ -308,15 +303,15 @@ def test_short_waits_happen_inside_and_long_ones_park(redis_client: "redis.Redis
         return await ask(models, question(), scope(retry=QUICK, use_cache=False))
 
     end = with_models(redis_client, ScriptedModel(failing(FailureReason.SERVER_ERROR, times=2)), work)
-    assert (type(end), end.history.attempts) == (Answered, 3)
+    assert (type(end.end), end.history.attempts) == (ModelReply, 3)
     end = with_models(redis_client, ScriptedModel(failing(FailureReason.SERVER_ERROR)), work)
-    assert (type(end), end.history.attempts, end.error.code) == (CallFailed, 3, "upstream_server_error")
+    assert (type(end.end), end.history.attempts, end.end.code) == (UpstreamError, 3, "upstream_server_error")
     end = with_models(redis_client, ScriptedModel(failing(FailureReason.UNAUTHORISED)), work)
-    assert (type(end), end.error.ends_run) == (CallFailed, True)
+    assert (type(end.end), end.end.ends_run) == (UpstreamError, True)
     end = with_models(redis_client, ScriptedModel(failing(FailureReason.RATE_LIMITED, wait_s=30)), work)
-    assert (type(end), end.reason, end.history.attempts) == (CallDeferred, WaitReason.RETRY, 0)
+    assert (type(end.end), end.end.reason, end.history.attempts) == (Deferred, WaitReason.RETRY, 0)
     assert end.history.code == "upstream_rate_limited"
-    assert 28_000 < end.due_ms - now_ms() < 32_000
+    assert 28_000 < end.end.due_ms - now_ms() < 32_000
 
 
 def test_the_bound_of_a_run_holds(redis_client: "redis.Redis") -> None:
@@ -396,7 +391,7 @@ def test_what_a_killed_process_had_is_free_after_its_lease(
         return await ask_at_last(models, question("0"), scope(max_cost=held + 1.5 * CALL_USD))
 
     try:
-        assert isinstance(with_models(redis_client, model, work), Answered)
+        assert isinstance(with_models(redis_client, model, work).end, ModelReply)
     finally:
         ended.set()
         timekeeper.join()
@@ -407,17 +402,17 @@ def test_what_a_killed_process_had_is_free_after_its_lease(
     assert len(model.asked) == 1
 
 
-async def embed(models: ModelCaller, *texts: str, max_cost: float | None = None) -> EmbeddingOutcome:
+async def embed(models: ModelCaller, *texts: str, max_cost: float | None = None) -> Asked:
     """Embeds texts on behalf of a run."""
-    request = EmbeddingRequest(ModelTarget(MODEL), texts)
-    return await models.embed(request, scope(max_cost=max_cost), History(), on_send=nullcontext)
+    request, calls = EmbeddingRequest(ModelTarget(MODEL), texts), CallsMade()
+    return await ended(models.embed(request, scope(max_cost=max_cost), calls, on_send=nullcontext), calls)
 
 
 def test_embeddings_share_cache_flight_and_budget(redis_client: "redis.Redis") -> None:
     """Identical texts are embedded once, also at one time; the price is on the bill, and the cap holds."""
     model = ScriptedModel(answering(), hold_s=0.05)
 
-    async def work(models: ModelCaller) -> list[EmbeddingOutcome]:
+    async def work(models: ModelCaller) -> list[Asked]:
         """Embeds the same texts four times at once, the same again, and others when the money is spent."""
         together = await asyncio.gather(*(embed(models, "Hello", "Hi", max_cost=1.0) for _ in range(4)))
         again = await embed(models, "Hello", "Hi", max_cost=1.0)
@@ -425,22 +420,22 @@ def test_embeddings_share_cache_flight_and_budget(redis_client: "redis.Redis") -
 
     *ends, last = with_models(redis_client, model, work)
     assert len(model.embedded) == 1
-    assert all(isinstance(end, Embedded) for end in ends)
-    assert sorted(end.reply.is_cached for end in ends) == [False, True, True, True, True]
-    assert {end.reply.cost_usd for end in ends} == {10 * 1e-6}
-    assert [list(vector) for vector in ends[-1].reply.vectors] == [[5, 1], [2, 1]]
-    assert isinstance(last, OverBudget)
+    assert all(isinstance(each.end, EmbeddingReply) for each in ends)
+    assert sorted(end.end.is_cached for end in ends) == [False, True, True, True, True]
+    assert {end.end.cost_usd for end in ends} == {10 * 1e-6}
+    assert [list(vector) for vector in ends[-1].end.vectors] == [[5, 1], [2, 1]]
+    assert isinstance(last.end, EndRun)
 
 
 def test_an_embedding_is_no_answer(redis_client: "redis.Redis") -> None:
     """A question and an embedding of the same text do not share an entry of the cache."""
     model = ScriptedModel(answering())
 
-    async def work(models: ModelCaller) -> tuple[EmbeddingOutcome, CallOutcome]:
+    async def work(models: ModelCaller) -> tuple[Asked, Asked]:
         """Embeds a text, and asks it."""
         return await embed(models, "Hello"), await ask(models, question("Hello"), scope())
 
     embedded, answered = with_models(redis_client, model, work)
-    assert isinstance(embedded, Embedded)
-    assert isinstance(answered, Answered)
+    assert isinstance(embedded.end, EmbeddingReply)
+    assert isinstance(answered.end, ModelReply)
     assert (len(model.embedded), len(model.asked)) == (1, 1)

@@ -10,8 +10,8 @@ from shared.contracts.case_run import CasePayload, encode_case
 from tests.support.query_desk import numbered
 from worker.executors.case_results import CallDetails, case_document, case_line
 from worker.executors.queries import result_line
+from worker.queries.checks import query_result
 from worker.queries.reply import Reply
-from worker.queries.verdict import query_result
 from worker.validation.pipeline import validate
 
 TEXTS = st.binary().map(lambda text: b"{" + text) | st.just(b"")

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from shared.contracts.queries import QueryResult
 from shared.contracts.query_vocabulary import CATEGORIES
 from shared.upstream.failure_reasons import FailureReason
-from worker.queries.checks import Fold, fold_apostrophes, run_checks
+from worker.queries.checks import Fold, fold_apostrophes, outcome, query_result, run_checks
 from worker.queries.reply import Reply, read_reply
-from worker.queries.verdict import outcome, query_result
 from worker.upstream.retry import MIN_QUERY_WAIT_S, QueryRetryPolicy, query_retry_wait_s
 from worker.upstream.retry_after import MAX_WAIT_S, read_retry_after
 

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.aggregate.queries import calculate_metrics, latency_ms, metrics_of, percentiles, targets
+from producer.aggregate.queries import calculate_metrics, metrics_of, percentiles, targets
+from producer.queries.results import AskedQuery
 from shared.contracts.query_vocabulary import CATEGORIES, failed
 
 COUNTS = st.integers(0, 9)
@@ -95,7 +96,7 @@ def test_targets_never_pass_without_data(results: list[dict[str, Any]]) -> None:
 @given(RESULTS)
 def test_percentiles_rise(results: list[dict[str, Any]]) -> None:
     """Each is at least the one before."""
-    times = Counter(latency_ms(row) for row in results if not failed(row))
+    times = Counter(AskedQuery(row).latency_ms for row in results if not failed(row))
     values = list(percentiles(times).named().values())
     assert all(low <= high for low, high in pairwise(values))
     assert len(values) == (5 if calculate_metrics(results)["successful_queries"] else 0)

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.aggregate.queries import calculate_metrics, metrics_of
+from producer.queries.results import AskedQuery
 from producer.report.queries import console
 from producer.report.queries.to_csv import COLUMNS, results_csv
 from producer.report.queries.to_json import results_json
 from producer.report.queries.to_markdown import report_markdown
-from tests.support.query_results import HOSTILE
-from worker.queries.reply import Reply, timed_out
-from worker.queries.verdict import query_result
+from tests.support.query_results import HOSTILE, timed_out
+from worker.queries.checks import query_result
+from worker.queries.reply import Reply
 
 SIGNS = st.sampled_from(list("|\\\n\r\t`*[]<>&=+-@#\"',;\x00\x1b\u202e\u2028\ud800 ab"))
 TEXTS = st.text(SIGNS, max_size=30) | st.text(max_size=20) | st.just(HOSTILE)
@@ -52,7 +53,7 @@ BAR = re.compile(r"(?<!\\)(?:\\\\)*\|")
 @given(RESULTS)
 def test_every_table_of_the_report_is_whole(results: list[dict[str, Any]]) -> None:
     """Each table row has as many cells as its head, and every line is one that the report wrote."""
-    text = report_markdown(results, metrics_of(results), "eval-1", notes=[HOSTILE])
+    text = report_markdown(list(map(AskedQuery, results)), metrics_of(results), "eval-1", notes=[HOSTILE])
     text.encode()
     assert text.count("\n## ") == 8
     columns = 0
@@ -90,6 +91,6 @@ def test_the_json_file_reads_back(results: list[dict[str, Any]]) -> None:
 def test_console_lines_stay_lines(results: list[dict[str, Any]]) -> None:
     """One line a query, without a control character."""
     for result in results:
-        line = console.query_line(result, number=1, of=len(results))
+        line = console.query_line(AskedQuery(result), number=1, of=len(results))
         assert line.endswith("\n")
         assert line[:-1].isprintable()

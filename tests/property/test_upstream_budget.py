@@ -14,7 +14,7 @@ from shared.upstream.costs import NANOS, CostBook
 from tests.support.budget_model import BudgetModel
 from tests.support.exploring import machine_settings
 from tests.support.redis_server import RedisServer
-from worker.upstream.upstream_scripts import compose_all
+from worker.upstream.stack import compose_all
 
 CLOCK_KEY = "test:ledger"
 CLOCK = f"local function clock() return tonumber(redis.call('GET', '{CLOCK_KEY}')) end\n"

@@ -15,7 +15,7 @@ from shared.ledger.times import TIMES
 from shared.upstream.cached_answers import AnswerBook
 from tests.support.exploring import machine_settings
 from tests.support.redis_server import RedisServer
-from worker.upstream.upstream_scripts import compose_all
+from worker.upstream.stack import compose_all
 
 CLOCK_KEY = "test:ledger"
 CLOCK = f"local function clock() return tonumber(redis.call('GET', '{CLOCK_KEY}')) end\n"

@@ -14,7 +14,7 @@ from shared.ledger.calls import ScriptCaller
 from tests.support.exploring import machine_settings
 from tests.support.redis_server import RedisServer
 from worker.upstream.constants import REFUSALS
-from worker.upstream.upstream_scripts import compose_all
+from worker.upstream.stack import compose_all
 
 CLOCK_KEY = "test:ledger"
 SCRIPTS = compose_all(

@@ -19,7 +19,7 @@ from tests.support.ledger_twin import TEST_CLOCK, TEST_CLOCK_KEY
 from tests.support.redis_server import RedisServer
 from tests.support.upstream_model import ScopeModel, UpstreamModel
 from worker.upstream.limiter import acquire_arguments, scope_limits_of
-from worker.upstream.upstream_scripts import compose_all
+from worker.upstream.stack import compose_all
 
 START_MS = 4_000_000_000_000
 TEST_LEDGER_KEY = "test:ledger"

@@ -13,21 +13,24 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from shared.clock import now_ms
 from shared.codecs.parked_items import History
 from shared.server.client import RedisTarget
 from shared.upstream.model_target import ModelTarget
 from tests.support.upstream import discipline
+from worker.outcomes import Deferred, EndRun
+from worker.upstream.attempts import CallsMade
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, pack
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model_caller import Answered, CallContext, CallDeferred, CallOutcome, ModelCaller
+from worker.upstream.model_caller import CallContext, ModelCaller
 from worker.upstream.stack import UpstreamStack
 
 MODEL = "acme/small"
 TARGET = ModelTarget(MODEL)
+NO_CALLS = History()
 PRICES: Mapping[str, tuple[float, float]] = {MODEL: (1e-6, 1e-5)}
 """Dollars a token of question and answer."""
 
@@ -124,22 +127,45 @@ def scope(run: str = "r1", **more: Any) -> CallContext:
     return CallContext(**{"run": run, "owner": "token", "prices": PRICES, **more})
 
 
-def ask(
-    models: ModelCaller, request: ModelRequest, on_behalf: CallContext, **more: Any
-) -> Awaitable[CallOutcome]:
+class Asked(NamedTuple):
+    """How asking ended, with what the calls went through."""
+
+    end: Any
+    """The reply, or what was raised: `UpstreamError`, `Deferred`, `EndRun`."""
+    history: History
+
+    @property
+    def kind(self) -> str:
+        """Names what came of it."""
+        is_cached = isinstance(self.end, ModelReply | EmbeddingReply) and self.end.is_cached
+        return "cached" if is_cached else type(self.end).__name__
+
+
+async def ended(asking: Awaitable[Any], calls: CallsMade) -> Asked:
+    """Waits for an answer, or for what is raised in its place."""
+    try:
+        return Asked(await asking, calls.history)
+    except (UpstreamError, Deferred, EndRun) as end:
+        return Asked(end, calls.history)
+
+
+async def ask(
+    models: ModelCaller, request: ModelRequest, on_behalf: CallContext, history: History = NO_CALLS
+) -> Asked:
     """Asks once."""
-    return models.call(request, on_behalf, more.pop("history", History()), on_send=nullcontext)
+    calls = CallsMade(history)
+    return await ended(models.call(request, on_behalf, calls, on_send=nullcontext), calls)
 
 
-async def ask_at_last(models: ModelCaller, request: ModelRequest, on_behalf: CallContext) -> CallOutcome:
+async def ask_at_last(models: ModelCaller, request: ModelRequest, on_behalf: CallContext) -> Asked:
     """Asks, and comes back when it is due, as parked items do."""
     history = History()
     while True:
         asked = await ask(models, request, on_behalf, history=history)
-        if not isinstance(asked, CallDeferred):
+        if not isinstance(asked.end, Deferred):
             return asked
         history = asked.history
-        await asyncio.sleep(max(0, asked.due_ms - now_ms()) / 1000)
+        await asyncio.sleep(max(0, asked.end.due_ms - now_ms()) / 1000)
 
 
 async def _work(url: str, options: dict[str, Any]) -> None:
@@ -154,10 +180,8 @@ async def _work(url: str, options: dict[str, Any]) -> None:
                 for number in range(options["questions"])
             )
         )
-    ended = Counter(
-        "cached" if isinstance(end, Answered) and end.reply.is_cached else type(end).__name__ for end in ends
-    )
-    print(json.dumps({**ended, "calls": len(client.asked)}), flush=True)  # noqa: T201 - what the test reads
+    kinds = Counter(asked.kind for asked in ends)
+    print(json.dumps({**kinds, "calls": len(client.asked)}), flush=True)  # noqa: T201 - what the test reads
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 terminal view, gates, comparison and retry are those of any kind whose results are single items.
 """
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -126,9 +125,7 @@ class WordsEngine:
     """Evaluates words."""
 
     packing = PLAIN
-
-    def __init__(self) -> None:
-        self.slots = asyncio.Semaphore(10)
+    together = 10
 
     async def process(self, item: "Item") -> str:
         """Returns the word; a number is answered by nobody."""
@@ -161,7 +158,7 @@ class WordWork:
     kind: ClassVar = WORDS
     slots: ClassVar[int | None] = None
 
-    def make_executor(self, process: "WorkerProcess", _store: "RunStore", /) -> "ItemsExecutor":
+    def make_executor(self, process: "WorkerProcess", _store: "RunStore", /) -> "ItemsExecutor[str]":
         from worker.executors.items import ItemsExecutor  # noqa: PLC0415 - commands import this file too
 
         process.loop.prepare()

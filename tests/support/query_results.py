@@ -1,12 +1,39 @@
 """Results of queries for tests of reports: good ones, bad ones of each kind, hostile ones."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from worker.queries.reply import Reply, timed_out
-from worker.queries.verdict import query_result
+from shared.upstream.failure_reasons import FailureReason
+from worker.queries.checks import query_result
+from worker.queries.reply import Reply, failed_reply
+from worker.upstream.failures import UpstreamError
+from worker.upstream.query_client import QueryRequest, send_once
+
+if TYPE_CHECKING:
+    import aiohttp
 
 HOSTILE = 'a | b\n# heading <script>alert(1)</script> `code` [x](http://evil.example) \x1b[31m\u202e =1+1\r,"'
 """Text that breaks a table, a spreadsheet, a page or a terminal that trusts it."""
+
+
+class Put(NamedTuple):
+    """How putting one query ended."""
+
+    reply: Reply
+    retry_after_s: float | None
+    """What the server asked to wait."""
+
+
+async def put_once(session: "aiohttp.ClientSession", request: QueryRequest, query: str) -> Put:
+    """Puts one query, as workers do; a failure is a reply in the specification's words."""
+    try:
+        return Put(await send_once(session, request, query), None)
+    except UpstreamError as error:
+        return Put(request.failed(error), error.wait_s)
+
+
+def timed_out(latency_ms: int) -> Reply:
+    """A query without an answer in time."""
+    return failed_reply(FailureReason.TIMEOUT, latency_ms)
 
 
 def baseline(identifier: str, **changes: Any) -> dict[str, Any]:

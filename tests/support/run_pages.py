@@ -21,7 +21,7 @@ from tests.support.conversations import POLICY, batch, felt, shape, signals
 from tests.support.query_results import baseline
 from tests.support.run_infos import info as turns_info
 from worker.breakpoint.thread_decider import decide_thread
-from worker.queries.verdict import outcome
+from worker.queries.checks import outcome
 
 PAGE: Final = 500
 STORM: Final = 3

@@ -11,9 +11,10 @@ import aiohttp
 from producer.load.baselines import load_baselines
 from producer.sample_api.behaviour import RequestLog, parse_behaviour
 from producer.sample_api.server import running
+from shared.upstream.failure_reasons import FailureReason
 from tests.support.tree import ROOT
-from worker.queries.reply import MAX_REPLY_BYTES, Reply, connection_lost, read_reply
-from worker.queries.verdict import query_result
+from worker.queries.checks import query_result
+from worker.queries.reply import MAX_REPLY_BYTES, Reply, failed_reply, read_reply
 
 BASELINES: Final = ROOT / "examples" / "copilot" / "data" / "evaluation_baselines.json"
 QUERY: Final = "How long is a binding tariff ruling valid?"
@@ -45,7 +46,7 @@ async def ask(at: Client, query: str = QUERY, **headers: str) -> Reply:
             latency = round(1000 * (perf_counter() - began))
             return read_reply(status_code=response.status, body=bytes(body), latency_ms=latency)
     except aiohttp.ClientError:
-        return connection_lost(round(1000 * (perf_counter() - began)))
+        return failed_reply(FailureReason.CONNECTION_LOST, round(1000 * (perf_counter() - began)))
 
 
 def meeting(behaviour: str, what: Callable[[Client], Awaitable[T]]) -> T:

@@ -6,9 +6,10 @@ from contextlib import closing
 
 import pytest
 
-from worker.executors.items import ItemPool, PoolItem
+from worker.executors.claim_loop import ItemPool, PoolItem
 from worker.in_flight_limit import InFlightLimit
 from worker.loop import Loop
+from worker.upstream.attempts import CallsMade
 
 
 @pytest.fixture
@@ -52,13 +53,10 @@ def test_chunks_of_one_run_share_its_slots_in_a_process(loop: Loop) -> None:
         running -= 1
 
     in_flight = InFlightLimit(10)
-    pools = [ItemPool(loop, in_flight, [PoolItem() for _ in range(5)], work, slots=slots) for _ in range(2)]
+    pools = [ItemPool(loop, in_flight, work, slots=slots) for _ in range(2)]
     for pool in pools:
-        pool.start()
+        pool.begin([PoolItem(CallsMade()) for _ in range(5)])
     for pool in pools:
-        ended = 0
-        while ended < 5:
-            found = pool.collect(10.0)
-            assert found is not None, "no item ended"
-            ended += len(found.items)
+        while pool.left:
+            assert pool.collect(10.0), "no item ended"
     assert most == 2

@@ -1,6 +1,9 @@
-"""What validation takes from an item: the case with its criteria, its checks, and the rules for them."""
+"""What validation takes from an item: the case with its criteria, its checks, and the rules for them.
 
-from collections.abc import Mapping
+Also which of them only a later version of the worker has.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -9,7 +12,10 @@ from shared.contracts.case_run import CasePayload, CaseRun
 from shared.contracts.cases import CRITERIA
 from shared.contracts.checks import Check
 from worker.validation.paid_checks import Rules
+from worker.validation.scoring import unknown_kinds
 
+UNKNOWN_CRITERION: Final = "unknown_criterion"
+UNKNOWN_CHECK: Final = "unknown_check"
 _OF_CASES: Final = tuple(name for name in CRITERIA if name != "checks")
 
 
@@ -30,3 +36,24 @@ def rules_of(payload: CasePayload) -> Rules:
     """What a case says about its checks as a whole."""
     criteria = payload.criteria
     return Rules(criteria.get("at_least"), is_always=criteria.get("paid_checks") == "always")
+
+
+def error_of_later_version(criteria: Collection[str], checks: Sequence[Check]) -> tuple[str, str] | None:
+    """Finds what this version lacks to evaluate a case.
+
+    Args:
+        criteria: names of the criteria of the case.
+        checks: its checks.
+
+    Returns:
+        Code and message of the case's error; None when nothing is lacking.
+
+    >>> error_of_later_version(["label"], [Check("contains", "a")]) is None
+    True
+    """
+    version, advice = "this version of the worker", "update all workers, then `proctor retry`"
+    if unknown := sorted(set(criteria) - set(CRITERIA)):
+        return UNKNOWN_CRITERION, f"{version} cannot check {', '.join(unknown)}; {advice}"
+    if unknown := unknown_kinds(checks):
+        return UNKNOWN_CHECK, f"{version} has no check {', '.join(unknown)}; {advice}"
+    return None

@@ -6,7 +6,8 @@ The verdict of a judge is paid for: it is in the cache, or kept here until all v
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from operator import attrgetter
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState
@@ -14,18 +15,37 @@ from shared.contracts.call_options import split_temperature
 from shared.contracts.case_run import CasePayload, CaseRun
 from shared.upstream.model_target import ModelTarget
 from worker.executors.case_results import judge_detail
-from worker.upstream.budget import OverBudget
+from worker.outcomes import Deferred, EndRun
+from worker.upstream.attempts import CallsMade
 from worker.upstream.chat import ModelReply, ModelRequest
-from worker.upstream.model_caller import Answered, CallDeferred, CallFailed, CallOutcome
+from worker.upstream.embeddings import EmbeddingReply
+from worker.upstream.failures import UpstreamError
 from worker.validation.case_verdict import JudgeReply, ValidationResult
 from worker.validation.judge import JudgePrompt, judge_prompt
 from worker.validation.panel import Vote
 
 JUDGE_TEMPERATURE: Final = 0.0
 """What judges are asked with where `judge_params` says nothing."""
-Ask: TypeAlias = Callable[[ModelRequest, History], Awaitable[CallOutcome]]
+Ask: TypeAlias = Callable[[ModelRequest, CallsMade], Awaitable[ModelReply]]
 """Asks one model on behalf of the run."""
 T = TypeVar("T")
+Reply = TypeVar("Reply", ModelReply, EmbeddingReply)
+
+
+class NoReply(NamedTuple):
+    """A model has not answered, and will not."""
+
+    why: str
+    """Why not."""
+
+
+class Asked(NamedTuple, Generic[Reply]):
+    """What some models said that were asked together."""
+
+    ends: list[Reply | NoReply]
+    """Of each, in their order."""
+    over: str
+    """Why some were not asked, where the cost cap has been reached; empty below it."""
 
 
 class JudgeVotes(NamedTuple):
@@ -37,15 +57,6 @@ class JudgeVotes(NamedTuple):
     """Replies of the judges that could be asked."""
     over: str = ""
     """Why judges were not asked, where the cost cap has been reached; empty below it."""
-
-
-class JudgesDeferred(NamedTuple):
-    """At least one judge cannot be asked soon."""
-
-    due_ms: int
-    """Time when all judges can be asked, epoch milliseconds."""
-    state: ParkedState
-    """Why the last of them waits, and what each has been through."""
 
 
 def judge_requests(run: CaseRun, payload: CasePayload, result: ValidationResult) -> list[ModelRequest]:
@@ -75,8 +86,8 @@ def requests_to(
 
 
 async def ask_judges(
-    requests: Sequence[ModelRequest], ask: Ask, earlier: Sequence[History], *, may_park: bool
-) -> JudgeVotes | JudgesDeferred:
+    requests: Sequence[ModelRequest], ask: Ask, earlier: Sequence[History], *, may_park: bool, check: str = ""
+) -> JudgeVotes:
     """Asks every judge of a panel at the same time; at the cost cap those that have answered have voted.
 
     Args:
@@ -84,20 +95,64 @@ async def ask_judges(
         ask: asks one model.
         earlier: what each judge went through before the case was parked; nothing the first time.
         may_park: whether a judge that cannot be asked soon may park the case; else it is waited for.
+        check: digest of the question of a check; empty: they are the judges of stage 4.
+
+    Raises:
+        Deferred: at least one judge cannot be asked soon.
     """
-    histories = [*earlier, *[History()] * len(requests)][: len(requests)]
-    ends = await _all_of(
-        until_settled(partial(ask, request), history, may_park=may_park)
-        for request, history in zip(requests, histories, strict=True)
-    )
-    over = next((end.message for end in ends if isinstance(end, OverBudget)), "")
-    last = max((end for end in ends if isinstance(end, CallDeferred)), key=_due_ms, default=None)
-    if last is not None and not over:
+    asks = [partial(ask, request) for request in requests]
+    asked = await ask_together(asks, earlier, may_park=may_park, check=check)
+    votes = [_vote(request.model, end) for request, end in zip(requests, asked.ends, strict=True)]
+    return JudgeVotes(votes, [end for end in asked.ends if not isinstance(end, NoReply)], asked.over)
+
+
+async def ask_together(
+    asks: Sequence[Callable[[CallsMade], Awaitable[Reply]]],
+    earlier: Sequence[History],
+    *,
+    may_park: bool,
+    check: str = "",
+) -> Asked[Reply]:
+    """Asks some models about an answer in hand, all at the same time.
+
+    Args:
+        asks: each asks one of them.
+        earlier: what each went through before the case was parked; nothing the first time.
+        may_park: whether one that cannot be asked soon may park the case; else it is waited for.
+        check: digest of the question of a check; empty: they are the judges of stage 4.
+
+    Raises:
+        Deferred: at least one of them cannot be asked soon.
+    """
+    calls = [CallsMade(history) for history in (*earlier, *[History()] * len(asks))][: len(asks)]
+    works = (_settled(ask, each, may_park=may_park) for ask, each in zip(asks, calls, strict=True))
+    ends = await _all_of(works)
+    over = next((end.why for end in ends if isinstance(end, EndRun)), "")
+    waits = [end for end in ends if isinstance(end, Deferred)]
+    if waits and not over:
         # Those that have answered are in the cache, and will be found there.
-        histories = [end.history for end in ends if not isinstance(end, OverBudget)]
-        return JudgesDeferred(last.due_ms, ParkedState(last.reason, judges=tuple(histories)))
-    votes = [_vote(request.model, end, over) for request, end in zip(requests, ends, strict=True)]
-    return JudgeVotes(votes, [end.reply for end in ends if isinstance(end, Answered)], over)
+        last = max(waits, key=attrgetter("due_ms"))
+        histories = tuple(each.history for each in calls)
+        raise Deferred(last.due_ms, ParkedState(last.reason, judges=histories, check=check))
+    return Asked([NoReply(over) if isinstance(end, Deferred | EndRun) else end for end in ends], over)
+
+
+async def _settled(
+    ask: Callable[[CallsMade], Awaitable[Reply]], calls: CallsMade, *, may_park: bool
+) -> Reply | NoReply | Deferred | EndRun:
+    """Asks one model until there is an outcome, or a wait that the case need not be held for."""
+    while True:
+        try:
+            return await ask(calls)
+        except UpstreamError as error:
+            return NoReply(error.message)
+        except EndRun as end:
+            return end
+        except Deferred as later:
+            if may_park:
+                return later
+            due_ms = later.due_ms
+        await asyncio.sleep(max(0, due_ms - now_ms()) / 1000)
 
 
 async def _all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -114,31 +169,13 @@ async def _all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         for task in tasks:
             task.cancel()
         ends = await asyncio.gather(*tasks, return_exceptions=True)
-        if not any(isinstance(end, OverBudget) for end in ends):
+        if not any(isinstance(end, EndRun) for end in ends):
             raise
     return [task.result() for task in tasks]
 
 
-def _due_ms(parked: CallDeferred) -> int:
-    return parked.due_ms
-
-
-async def until_settled(ask: Callable[[History], Awaitable[T]], history: History, *, may_park: bool) -> T:
-    """Asks one model until there is an outcome, or a wait that the case need not be held for."""
-    while True:
-        called = await ask(history)
-        if not isinstance(called, CallDeferred) or may_park:
-            return called
-        history = called.history
-        await asyncio.sleep(max(0, called.due_ms - now_ms()) / 1000)
-
-
-def _vote(judge: str, called: CallOutcome, over: str) -> Vote:
+def _vote(judge: str, end: ModelReply | NoReply) -> Vote:
     """Makes a vote of how asking ended."""
-    match called:
-        case Answered(reply, _):
-            return Vote(judge, JudgeReply(reply.words, judge_detail(judge, reply)))
-        case CallFailed(error, _):
-            return Vote(judge, None, error.message)
-        case CallDeferred() | OverBudget():
-            return Vote(judge, None, over)
+    if isinstance(end, NoReply):
+        return Vote(judge, None, end.why)
+    return Vote(judge, JudgeReply(end.words, judge_detail(judge, end)))

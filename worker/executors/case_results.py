@@ -8,10 +8,16 @@ import msgspec
 from shared.codecs.item_rows import CACHED, UNJUDGED, ItemRow
 from shared.contracts.case_run import CasePayload
 from shared.contracts.unjudged_case import NO_VERDICT, REASONING_CHARS, identity_of
-from shared.names import Outcome
+from shared.names import Outcome, RunState
+from worker.executors.items import ItemResult
 from worker.upstream.chat import ModelReply
+from worker.upstream.embeddings import EmbeddingReply
 from worker.validation.case_verdict import CheckResult, ValidationResult
 from worker.validation.checks.kind import Answer
+
+CHECK_UNAVAILABLE: Final = "check_unavailable"
+NO_DECISION: Final = {"status": None, "passed": False, "decided_by": None, "message": "", "score": None}
+"""What is stored of the verdict where a check could not be asked; the answer and what is known of it stay."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -294,3 +300,46 @@ def is_untimed(payload: CasePayload) -> bool:
     False
     """
     return payload.recorded is not None and payload.recorded.latency_seconds is None
+
+
+class JudgedCase(NamedTuple):
+    """A case with its answer and what was decided about it so far."""
+
+    payload: CasePayload
+    """The case."""
+    reply: ModelReply
+    """The answer."""
+    result: ValidationResult
+    """The decision."""
+    replies: Sequence[ModelReply | EmbeddingReply] = ()
+    """Those of judges and for checks, as far as some were needed and came."""
+    is_unjudged: bool = False
+    """Whether judges or checks were needed and too few of them could be reached."""
+    unavailable: str = ""
+    """Which check could not be asked, and why; empty when all could."""
+    kept_usd: float = 0.0
+    """What checks had cost that were asked for an earlier result."""
+    ends_run: RunState | None = None
+    """How its run is to end; None when it goes on."""
+
+
+def result_of_verdict(judged: JudgedCase) -> ItemResult:
+    """Makes the result of a case with a verdict."""
+    payload, reply = judged.payload, judged.reply
+    document = case_document(payload, judged.result, CallDetails.of(reply))
+    if judged.unavailable:
+        outcome = Outcome.ERROR
+        line = case_line(document | NO_DECISION, CHECK_UNAVAILABLE, judged.unavailable)
+    else:
+        outcome = Outcome.PASSED if judged.result.passed else Outcome.FAILED
+        line = case_line(document)
+    costs = [judged.kept_usd, reply.cost_usd, *(each.cost_usd for each in judged.replies)]
+    return ItemResult(
+        outcome,
+        line,
+        latency_ms=None if is_untimed(payload) else reply.latency_ms,
+        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+        flags=(CACHED if reply.is_cached else "") + (UNJUDGED if judged.is_unjudged else ""),
+        code=CHECK_UNAVAILABLE if judged.unavailable else "",
+        ends_run=judged.ends_run,
+    )

@@ -16,13 +16,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from shared.clock import now_ms
 from shared.codecs.item_rows import ItemReader, ItemRow
 from shared.codecs.packing import Packing
-from shared.codecs.parked_items import History, ParkedState, decode_parked
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case, read_shared_vars
 from shared.contracts.cases import NEEDS_SANDBOX
 from shared.contracts.checks import Check
@@ -31,42 +29,30 @@ from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.runs import RunStore
 from shared.upstream.failure_reasons import FailureReason
-from worker.executors.case_criteria import case_of, checks_of, rules_of
-from worker.executors.case_judges import (
-    JudgesDeferred,
-    JudgeVotes,
-    ask_judges,
-    judge_requests,
-)
+from worker.executors.case_criteria import case_of, checks_of, error_of_later_version, rules_of
+from worker.executors.case_judges import ask_judges, judge_requests
 from worker.executors.case_requests import ImageMissingError, ImageUrls, any_target, model_request
 from worker.executors.case_results import (
+    JudgedCase,
     answer_of,
     case_document,
     case_line,
     recorded_reply,
+    result_of_verdict,
     stored_reply,
     with_earlier_checks,
 )
-from worker.executors.check_calls import CheckDesk, ChecksAsked, ChecksDeferred, ask_checks
-from worker.executors.items import EndRun, Item, ItemResult, ItemsExecutor, ParkedItem
-from worker.executors.judged_case import JudgedCase, result_of_verdict
-from worker.executors.later_versions import error_of_later_version
+from worker.executors.check_calls import CheckDesk, ask_checks
+from worker.executors.items import Item, ItemResult, ItemsExecutor
+from worker.outcomes import EndRun
 from worker.process import WorkerProcess
 from worker.sandbox import Sandbox, Sandboxes
-from worker.upstream.budget import OverBudget
+from worker.upstream.attempts import CallsMade
 from worker.upstream.cache import is_kept
 from worker.upstream.chat import ModelReply, ModelRequest
-from worker.upstream.embeddings import EmbeddingRequest
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model_caller import (
-    Answered,
-    CallContext,
-    CallDeferred,
-    CallFailed,
-    CallOutcome,
-    Embedded,
-    EmbeddingOutcome,
-)
+from worker.upstream.model_caller import CallContext
 from worker.upstream.retry import ModelRetryPolicy
 from worker.validation.case_verdict import CheckResult, ValidationResult
 from worker.validation.check_verdict import with_checks
@@ -84,11 +70,8 @@ SCHEMA_REFUSED: Final = "schema"
 IMAGE_MISSING: Final = "image_missing"
 MAX_OUTPUT_BYTES: Final = 1 << 20
 """A longer output is not judged."""
-RUNS: Final = 256
-"""Runs whose settings a process keeps in memory."""
 
-
-R = TypeVar("R", ModelRequest, EmbeddingRequest)
+Reply = TypeVar("Reply", ModelReply, EmbeddingReply)
 T = TypeVar("T")
 
 
@@ -99,8 +82,6 @@ class OpenCase(NamedTuple):
     """As it was claimed."""
     payload: CasePayload
     """The case."""
-    parked: ParkedState
-    """Why it waited before, if it did, and what its calls went through."""
     earlier: Sequence[ItemRow]
     """Its earlier result, if it is retried and that may be used."""
 
@@ -112,20 +93,20 @@ class Failed(NamedTuple):
     """For programs."""
     message: str
     """For people."""
-    ends_run: str = ""
-    """How its run is to end; empty when it goes on."""
+    ends_run: RunState | None = None
+    """How its run is to end; None when it goes on."""
 
 
-class NoVerdict(Exception):  # noqa: N818 - it ends the work on a case early, and is no error in itself
-    """A case has no verdict, or none yet; nothing more is to be done for it now.
+class NoVerdictError(Exception):
+    """A case has no verdict, and will have none.
 
     Args:
-        outcome: what becomes of it instead.
+        failed: why not.
     """
 
-    def __init__(self, outcome: Failed | ParkedItem | EndRun) -> None:
-        super().__init__(outcome)
-        self.outcome = outcome
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(failed)
+        self.failed = failed
 
 
 class CasesEngine:
@@ -156,7 +137,7 @@ class CasesEngine:
         shared_vars: Mapping[str, Any],
         packing: Packing,
     ) -> None:
-        self.slots = asyncio.Semaphore(max(run.concurrency, run.together))
+        self.together = max(run.concurrency, run.together)
         self.packing = packing
         self._name, self._run, self._process = name, run, process
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
@@ -164,16 +145,21 @@ class CasesEngine:
         self._over = ""
         """Why no model is asked any more, once the cost cap has been reached."""
 
-    async def process(self, item: Item) -> JudgedCase | Failed | ParkedItem | EndRun:
-        """Takes a case from its answer to its verdict."""
+    async def process(self, item: Item) -> JudgedCase | Failed:
+        """Takes a case from its answer to its verdict.
+
+        Raises:
+            Deferred: a model cannot be asked soon.
+            EndRun: there is no answer, and the run has reached its cost cap.
+        """
         try:
             case = await self._open(item)
             reply = await self._answer(case)
             judged = await self._validate(case, reply)
             judged = await self._judge(case, judged)
             return await self._check(case, judged)
-        except NoVerdict as end:
-            return end.outcome
+        except NoVerdictError as error:
+            return error.failed
         except ImageMissingError as error:
             return Failed(IMAGE_MISSING, f"the image {error} of this case is not stored with the run")
         except (ValidatorSecurityError, CheckUnusableError, SchemaError) as error:
@@ -183,7 +169,7 @@ class CasesEngine:
 
     def result_of(self, item: Item, processed: JudgedCase | Failed) -> ItemResult:
         """Makes the result that is stored of a case."""
-        after_failure = RunState.INCOMPLETE if self._run.fail_fast else ""
+        after_failure = RunState.INCOMPLETE if self._run.fail_fast else None
         if isinstance(processed, Failed):
             failed = self.error_result(item, processed.code, processed.message)
             return failed._replace(ends_run=processed.ends_run or after_failure)
@@ -201,21 +187,21 @@ class CasesEngine:
         """Reads a case, and the earlier result of an item that is retried; nothing of any other item.
 
         Raises:
-            NoVerdict: this version lacks one of its criteria or checks, and would pass answers unchecked.
+            NoVerdictError: this version lacks one of its criteria or checks: answers would pass unchecked.
         """
         payload = decode_case(item.payload)
         if lacking := error_of_later_version(payload.criteria, checks_of(payload)):
-            raise NoVerdict(Failed(*lacking))
+            raise NoVerdictError(Failed(*lacking))
         earlier: Sequence[ItemRow] = ()
         if item.claimed.generation and not item.is_anew:
             earlier = await self._in_thread(self._earlier.rows, [int(item.claimed.index)])
-        return OpenCase(item, payload, decode_parked(item.claimed.parked_state), earlier)
+        return OpenCase(item, payload, earlier)
 
     async def _answer(self, case: OpenCase) -> ModelReply:
         """Returns the answer that is recorded or already paid for, or asks the model.
 
         Raises:
-            NoVerdict: there is no answer, or it is too long.
+            NoVerdictError: there is no answer, or it is too long.
             ImageMissingError: an image of the case is not there.
         """
         payload, are_votes_kept = case.payload, self._uses_cache(case.item)
@@ -225,38 +211,28 @@ class CasesEngine:
         if reply is None:
             if self._run.recorded:
                 text = f"no output of {payload.model} was recorded for this case"
-                raise NoVerdict(Failed(NO_RECORDED_OUTPUT, text))
+                raise NoVerdictError(Failed(NO_RECORDED_OUTPUT, text))
             reply = await self._ask_model(case)
         if len(reply.text.encode(errors="replace")) > MAX_OUTPUT_BYTES:
             text = f"the output has {len(reply.text):,} characters, more than {MAX_OUTPUT_BYTES:,} bytes"
-            raise NoVerdict(Failed(FailureReason.TOO_LARGE.model_code, text))
+            raise NoVerdictError(Failed(FailureReason.TOO_LARGE.model_code, text))
         return reply
 
     async def _ask_model(self, case: OpenCase) -> ModelReply:
         """Asks the model of a case.
 
         Raises:
-            NoVerdict: it has no answer, or none soon.
+            NoVerdictError: it has no answer.
             ImageMissingError: an image of the case is not there.
         """
         item = case.item
-        history = case.parked.history._replace(attempts=item.claimed.attempts)
         urls = [await self._in_thread(self._images.url, name) for name in case.payload.images]
-        called = await self._call(item, model_request(self._run, case.payload, urls), history)
-        match called:
-            case Answered(reply, history):
-                item.attempts = history.attempts
-                return reply
-            case CallFailed(error, history):
-                item.attempts = history.attempts
-                is_over = error.ends_run or await self._is_every_model_absent(item, error)
-                end = RunState.ABORTED if is_over else ""
-                raise NoVerdict(Failed(error.code, error.message, end))
-            case OverBudget():
-                raise NoVerdict(EndRun(RunState.INCOMPLETE))
-            case CallDeferred(due_ms, reason, history):
-                state = ParkedState(reason, history)
-                raise NoVerdict(ParkedItem(history.attempts, _wait_s(due_ms), state))
+        try:
+            return await self._call(item, model_request(self._run, case.payload, urls), item.calls)
+        except UpstreamError as error:
+            is_over = error.ends_run or await self._is_every_model_absent(item, error)
+            failed = Failed(error.code, error.message, RunState.ABORTED if is_over else None)
+            raise NoVerdictError(failed) from None
 
     async def _is_every_model_absent(self, item: Item, error: UpstreamError) -> bool:
         """Returns whether an error is the last one of a run none of whose models was ever reached."""
@@ -279,36 +255,28 @@ class CasesEngine:
         return JudgedCase(case.payload, reply, result)
 
     async def _judge(self, case: OpenCase, judged: JudgedCase) -> JudgedCase:
-        """Asks the judges, where they may still accept an output that is not equal to what was expected.
-
-        Raises:
-            NoVerdict: they cannot be asked soon.
-        """
+        """Asks the judges, where they may still accept an output that is not equal to what was expected."""
+        item = case.item
         if not judged.result.awaits_judge or not self._run.judges:
             return judged
-        called = await ask_judges(
+        votes, replies, over = await ask_judges(
             judge_requests(self._run, case.payload, judged.result),
-            self._until_over(self._call, case.item),
-            () if case.parked.check else case.parked.judges,
-            may_park=self._may_park(case.item, judged),
+            partial(self._call, item, is_answered=True),
+            () if item.parked.check else item.parked.judges,
+            may_park=self._may_park(item, judged),
         )
-        match called:
-            case JudgesDeferred(due_ms, state):
-                raise NoVerdict(ParkedItem(case.item.attempts, _wait_s(due_ms), state))
-            case JudgeVotes(votes, replies, over):
-                is_unjudged = tally_of(votes).verdict is None
-                return judged._replace(
-                    result=with_votes(judged.result, votes),
-                    replies=replies,
-                    is_unjudged=is_unjudged,
-                    ends_run=RunState.INCOMPLETE if over and is_unjudged else "",
-                )
+        is_unjudged = tally_of(votes).verdict is None
+        return judged._replace(
+            result=with_votes(judged.result, votes),
+            replies=replies,
+            is_unjudged=is_unjudged,
+            ends_run=RunState.INCOMPLETE if over and is_unjudged else None,
+        )
 
     async def _check(self, case: OpenCase, judged: JudgedCase) -> JudgedCase:
         """Asks the checks that call a model, while they matter, and lets all checks decide.
 
         Raises:
-            NoVerdict: a model cannot be asked soon.
             ValidatorSecurityError, CheckUnusableError: no output could have been judged.
         """
         rules, result = rules_of(case.payload), judged.result
@@ -318,19 +286,16 @@ class CasesEngine:
         if not any(row.is_open for row in rows):
             return judged._replace(result=with_checks(result, rules.at_least, rows))
         rows, kept_usd = with_earlier_checks(case.earlier, rows)
-        called = await ask_checks(checks_of(case.payload), rows, self._desk(case, judged, rules))
-        match called:
-            case ChecksDeferred(due_ms, state):
-                raise NoVerdict(ParkedItem(case.item.attempts, _wait_s(due_ms), state))
-            case ChecksAsked(all_rows, replies, unavailable, over):
-                return judged._replace(
-                    result=with_checks(result, rules.at_least, all_rows),
-                    replies=[*judged.replies, *replies],
-                    is_unjudged=judged.is_unjudged or bool(unavailable),
-                    unavailable=unavailable,
-                    kept_usd=kept_usd,
-                    ends_run=judged.ends_run or (RunState.INCOMPLETE if over and unavailable else ""),
-                )
+        asked = await ask_checks(checks_of(case.payload), rows, self._desk(case, judged, rules))
+        is_over = bool(asked.over and asked.unavailable)
+        return judged._replace(
+            result=with_checks(result, rules.at_least, asked.rows),
+            replies=[*judged.replies, *asked.replies],
+            is_unjudged=judged.is_unjudged or bool(asked.unavailable),
+            unavailable=asked.unavailable,
+            kept_usd=kept_usd,
+            ends_run=judged.ends_run or (RunState.INCOMPLETE if is_over else None),
+        )
 
     def _desk(self, case: OpenCase, judged: JudgedCase, rules: Rules) -> CheckDesk:
         """How the checks of a case are scored and asked."""
@@ -338,9 +303,9 @@ class CasesEngine:
             self._run,
             rules,
             partial(self._in_thread, self._score_check, case.payload, judged.reply),
-            self._until_over(self._call, case.item),
-            self._until_over(self._embed, case.item),
-            case.parked,
+            partial(self._call, case.item, is_answered=True),
+            partial(self._embed, case.item),
+            case.item.parked,
             may_park=self._may_park(case.item, judged),
         )
 
@@ -352,42 +317,38 @@ class CasesEngine:
         """Whether the answer is in the cache, and will be found there after a wait."""
         return self._uses_cache(item) and judged.payload.recorded is None and is_kept(judged.reply)
 
-    async def _call(self, item: Item, request: ModelRequest, history: History) -> CallOutcome:
-        """Calls a model on behalf of the run."""
-        models = self._process.upstream.models
-        outcome = await models.call(request, self._context(item), history, on_send=item.working)
-        self._note(item, outcome)
-        return outcome
+    async def _call(
+        self, item: Item, request: ModelRequest, calls: CallsMade, *, is_answered: bool = False
+    ) -> ModelReply:
+        """Calls a model on behalf of the run; of one that is answered, about the answer."""
+        call = self._process.upstream.models.call
+        reply = call(request, self._context(item), calls, on_send=item.working)
+        return await self._paid(item, reply, is_answered=is_answered)
 
-    def _until_over(
-        self, ask: Callable[[Item, R, History], Awaitable[T]], item: Item
-    ) -> Callable[[R, History], Awaitable[T | OverBudget]]:
-        """Asks about an answer in hand, which is kept when the cost cap ends the run and stops the item."""
-
-        async def asked(request: R, history: History) -> T | OverBudget:
-            try:
-                return await ask(item, request, history)
-            except asyncio.CancelledError:
-                if not self._over:
-                    raise
-                return OverBudget(self._over)
-
-        return asked
-
-    async def _embed(self, item: Item, request: EmbeddingRequest, history: History) -> EmbeddingOutcome:
+    async def _embed(self, item: Item, request: EmbeddingRequest, calls: CallsMade) -> EmbeddingReply:
         """Embeds texts on behalf of the run."""
-        models = self._process.upstream.models
-        outcome = await models.embed(request, self._context(item), history, on_send=item.working)
-        self._note(item, outcome)
-        return outcome
+        embed = self._process.upstream.models.embed
+        reply = embed(request, self._context(item), calls, on_send=item.working)
+        return await self._paid(item, reply, is_answered=True)
 
-    def _note(self, item: Item, outcome: CallOutcome | EmbeddingOutcome) -> None:
-        """Notes what a call cost, and whether the cost cap has been reached."""
-        if isinstance(outcome, OverBudget):
-            self._over = outcome.message
-        elif isinstance(outcome, Answered | Embedded) and not outcome.reply.is_cached:
+    async def _paid(self, item: Item, call: Awaitable[Reply], *, is_answered: bool) -> Reply:
+        """Notes what a call cost, and whether the cost cap has been reached.
+
+        An answer in hand is kept when the cap ends the run and stops the item.
+        """
+        try:
+            reply = await call
+        except EndRun as end:
+            self._over = end.why
+            raise
+        except asyncio.CancelledError:
+            if is_answered and self._over:
+                raise EndRun(RunState.INCOMPLETE, self._over) from None
+            raise
+        if not reply.is_cached:
             self._over = ""
-            item.paid_usd += outcome.reply.cost_usd or 0.0
+            item.paid_usd += reply.cost_usd or 0.0
+        return reply
 
     def _context(self, item: Item) -> CallContext:
         """The run and the chunk that models are called for, and the bounds of the calls."""
@@ -450,19 +411,13 @@ class CasesEngine:
         return self._sandboxes.batch(validators.source if validators else None)
 
 
-def _wait_s(due_ms: int) -> float:
-    """Seconds from now."""
-    return max(0.0, (due_ms - now_ms()) / 1000)
-
-
-def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor:
+def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor[JudgedCase | Failed]:
     """Makes the executor of a process."""
     process.loop.prepare()
     sandboxes = Sandboxes()
     validating = ThreadPoolExecutor(VALIDATION_THREADS, "validation")
 
-    @lru_cache(RUNS)
-    def engine_of(run: str) -> CasesEngine:
+    def open_engine(run: str) -> CasesEngine:
         settings = CaseRun.from_snapshot(store.info(run).snapshot)
         earlier = store.item_reader(run, with_open=False)
         return CasesEngine(
@@ -477,4 +432,4 @@ def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor:
             packing=store.packing(run),
         )
 
-    return ItemsExecutor(process, engine_of)
+    return ItemsExecutor(process, open_engine)

@@ -10,24 +10,16 @@ check that could not be asked to the end has the votes that came, and a retry as
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, assert_never
+from typing import Any, NamedTuple, TypeAlias
 
 from shared.codecs.parked_items import History, ParkedState
 from shared.contracts.case_run import CaseRun
 from shared.contracts.checks import Check
 from shared.upstream.prices import cost_of
-from worker.executors.case_judges import (
-    Ask,
-    JudgesDeferred,
-    JudgeVotes,
-    ask_judges,
-    requests_to,
-    until_settled,
-)
-from worker.upstream.budget import OverBudget
+from worker.executors.case_judges import Ask, NoReply, ask_judges, ask_together, requests_to
+from worker.upstream.attempts import CallsMade
 from worker.upstream.chat import ModelReply, ModelRequest, estimate_tokens
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, estimate_embedding
-from worker.upstream.model_caller import CallDeferred, CallFailed, Embedded, EmbeddingOutcome
 from worker.validation.case_verdict import CheckResult
 from worker.validation.checks.kind import Score, unavailable
 from worker.validation.checks.rubric import judges_of, panel_score, recorded_votes, rubric_prompt
@@ -37,7 +29,7 @@ from worker.validation.paid_checks import Rules, close, next_check, skip_open
 from worker.validation.panel import blamed
 from worker.validation.scoring import Question, result_of
 
-Embed: TypeAlias = Callable[[EmbeddingRequest, History], Awaitable[EmbeddingOutcome]]
+Embed: TypeAlias = Callable[[EmbeddingRequest, CallsMade], Awaitable[EmbeddingReply]]
 """Embeds texts on behalf of the run."""
 Evaluate: TypeAlias = Callable[[Check, Mapping[bytes, Score]], Awaitable[tuple[Score, Sequence[Question]]]]
 """Evaluates a check with the answers so far; also returns what has to be asked before its score is known."""
@@ -55,15 +47,6 @@ class ChecksAsked(NamedTuple):
     """Which check could not be asked, and why; empty when all could."""
     over: str = ""
     """Why it was not asked, where the cost cap has been reached; empty below it."""
-
-
-class ChecksDeferred(NamedTuple):
-    """A model cannot be asked soon."""
-
-    due_ms: int
-    """Time when it can be, epoch milliseconds."""
-    state: ParkedState
-    """Why it waits, and what each of its calls has been through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +86,7 @@ class _Asking:
     """Votes of an earlier result, by question, as rows name it, and by judge."""
 
 
-async def ask_checks(
-    checks: Sequence[Check], rows: Sequence[CheckResult], desk: CheckDesk
-) -> ChecksAsked | ChecksDeferred:
+async def ask_checks(checks: Sequence[Check], rows: Sequence[CheckResult], desk: CheckDesk) -> ChecksAsked:
     """Asks the paid checks that matter, the cheapest first.
 
     Args:
@@ -114,6 +95,7 @@ async def ask_checks(
         desk: how they are evaluated and asked.
 
     Raises:
+        Deferred: a model cannot be asked soon.
         CheckUnusableError: a pattern or function inside of one cannot be run, whatever the output.
     """
     state = _Asking(checks, list(rows), [None] * len(rows))
@@ -124,9 +106,7 @@ async def ask_checks(
         if any(question.key in state.answers for question in state.questions[at]):
             await _evaluate(at, state, desk)  # its texts were embedded together with those of another
         while state.questions[at]:
-            ended = await _ask(at, state.questions[at][0], state, desk)
-            if ended is not None:
-                return ended
+            await _ask(at, state.questions[at][0], state, desk)
             await _evaluate(at, state, desk)
         if at in state.unavailable and checks[at].weight > 0:
             return _without(at, state)
@@ -163,39 +143,35 @@ def _cost(costs: Sequence[float | None]) -> float | None:
     return None if None in costs else sum((cost for cost in costs if cost is not None), 0.0)
 
 
-async def _ask(at: int, question: Question, state: _Asking, desk: CheckDesk) -> ChecksDeferred | None:
-    """Asks one question; None when it is answered, or will not be."""
+async def _ask(at: int, question: Question, state: _Asking, desk: CheckDesk) -> None:
+    """Asks one question; afterwards it is answered, or will not be."""
     if question.check.check == "similar":
-        return await _ask_similar(at, question, state, desk)
-    return await _ask_rubric(at, question, state, desk)
+        await _ask_similar(at, question, state, desk)
+    else:
+        await _ask_rubric(at, question, state, desk)
 
 
-async def _ask_rubric(at: int, question: Question, state: _Asking, desk: CheckDesk) -> ChecksDeferred | None:
+async def _ask_rubric(at: int, question: Question, state: _Asking, desk: CheckDesk) -> None:
     """Asks the judges of a rubric that have no vote yet, all at the same time."""
     recorded = state.votes.setdefault(question.key.hex(), {})
     requests = [each for each in rubric_requests(question, desk.run) if each.model not in recorded]
-    called = await ask_judges(requests, desk.ask, _earlier(question, desk.parked), may_park=desk.may_park)
-    match called:
-        case JudgesDeferred(due_ms, parked):
-            return ChecksDeferred(due_ms, _marked(question, parked))
-        case JudgeVotes(votes, replies, over):
-            state.over = over or state.over
-            state.replies += replies
-            state.costs.setdefault(at, []).extend(reply.cost_usd for reply in replies)
-            given = recorded | {each["model"]: each for each in recorded_votes(question.check, votes)}
-            in_order = [given[judge] for judge in dict.fromkeys(judges_of(question.check))]
-            score = panel_score(question.check, in_order)
-            if score is None:
-                why = "; ".join(blamed(vote.judge, cut(vote.why)) for vote in votes if not vote.reply)
-                is_known = any(vote["verdict"] for vote in in_order)
-                score = unavailable(why, **({"votes": in_order} if is_known else {}))
-            state.answers[question.key] = score
-            return None
-        case _:
-            assert_never(called)
+    votes, replies, over = await ask_judges(
+        requests, desk.ask, _earlier(question, desk.parked), may_park=desk.may_park, check=_digest(question)
+    )
+    state.over = over or state.over
+    state.replies += replies
+    state.costs.setdefault(at, []).extend(reply.cost_usd for reply in replies)
+    given = recorded | {each["model"]: each for each in recorded_votes(question.check, votes)}
+    in_order = [given[judge] for judge in dict.fromkeys(judges_of(question.check))]
+    score = panel_score(question.check, in_order)
+    if score is None:
+        why = "; ".join(blamed(vote.judge, cut(vote.why)) for vote in votes if not vote.reply)
+        is_known = any(vote["verdict"] for vote in in_order)
+        score = unavailable(why, **({"votes": in_order} if is_known else {}))
+    state.answers[question.key] = score
 
 
-async def _ask_similar(at: int, question: Question, state: _Asking, desk: CheckDesk) -> ChecksDeferred | None:
+async def _ask_similar(at: int, question: Question, state: _Asking, desk: CheckDesk) -> None:
     """Embeds the texts of all checks of this kind that ask the same model, by one request."""
     together = []
     for each in _of_same_model(question, state):
@@ -205,36 +181,23 @@ async def _ask_similar(at: int, question: Question, state: _Asking, desk: CheckD
         else:
             state.answers[each.key] = known
     if question not in together:
-        return None
-    request = embedding_request(together, desk.run)
-    called = await _until_embedded(request, question, desk)
-    match called:
-        case CallDeferred(due_ms, reason, history):
-            return ChecksDeferred(due_ms, _marked(question, ParkedState(reason, judges=(history,))))
-        case CallFailed(error, _):
-            _miss(together, error.message, state)
-            return None
-        case OverBudget(message):
-            state.over = message
-            _miss(together, message, state)
-            return None
-        case Embedded(reply, _):
-            state.replies.append(reply)
-            state.costs.setdefault(at, []).append(reply.cost_usd)
-            vectors = dict(zip(request.texts, reply.vectors, strict=True))
-            for each in together:
-                output, text = texts_of(each.check, each.subject.text)
-                pair = vectors[output], vectors[text]
-                state.answers[each.key] = similarity_score(each.check, each.subject.text, pair)
-            return None
-        case _:
-            assert_never(called)
-
-
-def _miss(questions: Sequence[Question], why: str, state: _Asking) -> None:
-    """Notes that the model of some questions could not be asked."""
-    missing = unavailable(blamed(questions[0].check.options["model"], why))
-    state.answers |= {each.key: missing for each in questions}
+        return
+    request, earlier = embedding_request(together, desk.run), _earlier(question, desk.parked)
+    ask = partial(desk.embed, request)
+    asked = await ask_together([ask], earlier, may_park=desk.may_park, check=_digest(question))
+    state.over = asked.over or state.over
+    [reply] = asked.ends
+    if isinstance(reply, NoReply):
+        missing = unavailable(blamed(request.model, reply.why))
+        state.answers |= {each.key: missing for each in together}
+        return
+    state.replies.append(reply)
+    state.costs.setdefault(at, []).append(reply.cost_usd)
+    vectors = dict(zip(request.texts, reply.vectors, strict=True))
+    for each in together:
+        output, text = texts_of(each.check, each.subject.text)
+        pair = vectors[output], vectors[text]
+        state.answers[each.key] = similarity_score(each.check, each.subject.text, pair)
 
 
 def _of_same_model(question: Question, state: _Asking) -> list[Question]:
@@ -247,12 +210,6 @@ def _of_same_model(question: Question, state: _Asking) -> list[Question]:
         if each.check.check == "similar" and each.check.options["model"] == model and each.key != question.key
     ]
     return [question, *others]
-
-
-async def _until_embedded(request: EmbeddingRequest, question: Question, desk: CheckDesk) -> EmbeddingOutcome:
-    """Embeds texts, or comes back with a wait that the case need not be held for."""
-    history = next(iter(_earlier(question, desk.parked)), History())
-    return await until_settled(partial(desk.embed, request), history, may_park=desk.may_park)
 
 
 def rubric_requests(question: Question, run: CaseRun) -> list[ModelRequest]:
@@ -287,11 +244,6 @@ def _price(question: Question, run: CaseRun) -> float | None:
 def _earlier(question: Question, parked: ParkedState) -> tuple[History, ...]:
     """What the calls of a question went through before the case was parked."""
     return parked.judges if parked.check == _digest(question) else ()
-
-
-def _marked(question: Question, parked: ParkedState) -> ParkedState:
-    """Names the question in the state of a case that waits for it."""
-    return ParkedState(parked.reason, judges=parked.judges, check=_digest(question))
 
 
 def _digest(question: Question) -> str:

@@ -29,7 +29,7 @@ MOST_FAILURES: Final = 5
 REMEMBERED: Final = 1_000
 """Chunks whose failures are counted; the oldest are dropped."""
 RUNS: Final = 256
-"""Runs whose trace contexts a process caches."""
+"""Runs whose engines and trace contexts a process keeps in memory."""
 PREFIX: Final = "proctor."
 """Prefix of our own attributes of spans."""
 

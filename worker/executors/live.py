@@ -16,12 +16,11 @@ import logging
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from shared.clock import now_ms
-from shared.codecs.parked_items import History, ParkedState, decode_parked, encode_parked
+from shared.codecs.parked_items import decode_parked
 from shared.contracts.live_turns import LiveRun
-from shared.errors import RedisUnreachableError
 from shared.ledger import ClaimedBatch, ClaimedThread, Try
 from shared.names import RunState
 from shared.upstream.failure_reasons import FailureReason
@@ -29,21 +28,15 @@ from worker.breakpoint.live_decisions import INTERNAL, LiveOutcome, ModelAnswer,
 from worker.breakpoint.prompt import TurnPrompt
 from worker.breakpoint.thread_decider import Batch, Refusal, ThreadOutcome
 from worker.breakpoint.trace import TracedCall
-from worker.executors.chunk import log_end
-from worker.executors.items import (
-    GRACEFUL_STATES,
-    POLL_S,
-    EngineFailure,
-    Finished,
-    ItemPool,
-    PoolItem,
-)
+from worker.executors.claim_loop import ClaimLoop, Finished, PoolItem
 from worker.lease_table import LOST, Lease
 from worker.logs import structlog
+from worker.outcomes import Broken, Deferred, Done, EndRun, Released
 from worker.process import WorkerProcess
-from worker.upstream.budget import OverBudget
+from worker.upstream.attempts import CallsMade
 from worker.upstream.chat import ModelReply, ModelRequest
-from worker.upstream.model_caller import Answered, CallContext, CallDeferred, CallFailed
+from worker.upstream.failures import UpstreamError
+from worker.upstream.model_caller import CallContext
 from worker.upstream.retry import ModelRetryPolicy
 
 MAX_CLAIM_S: Final = 20.0
@@ -62,7 +55,7 @@ class LiveThread(PoolItem):
         known: requests that were answered before; a copy, since other threads are not committed with it.
     """
 
-    __slots__ = ("batches", "due_ms", "history", "known", "name", "pos", "question", "refs", "state")
+    __slots__ = ("batches", "due_ms", "known", "name", "pos", "question", "refs", "state")
 
     def __init__(
         self,
@@ -71,11 +64,10 @@ class LiveThread(PoolItem):
         batches: Sequence[Batch],
         known: MutableMapping[str, bytes],
     ) -> None:
-        super().__init__()
+        super().__init__(CallsMade())
         self.name, self.pos, self.state = claimed.thread, claimed.pos, claimed.memento
         self.refs, self.batches, self.known = refs, batches, known
         self.question: OpenTurn | None = None
-        self.history = History()
         self.due_ms = 0
 
     @property
@@ -105,7 +97,7 @@ class LiveThread(PoolItem):
     def set_question(self, question: OpenTurn | None, moved: int = 0) -> None:
         """Sets the next question; its batch has moved so many places to the front."""
         self.question = None if question is None else question._replace(batch=question.batch - moved)
-        self.history, self.due_ms = History(), 0
+        self.calls, self.due_ms = CallsMade(), 0
 
 
 def open_live_thread(
@@ -175,21 +167,17 @@ class LiveClaim:
     ) -> None:
         self._process, self._settings_of = process, settings_of
         self._lease, self._commit_in_batches = lease, commit_in_batches
+        self._loop = ClaimLoop(process, lease)
         own = settings_of(lease.run)
-        self._max_in_flight = min(
-            process.in_flight.size, (own.concurrency if own else None) or process.in_flight.size
-        )
-        slots = asyncio.Semaphore(self._max_in_flight)
-        self._pool = ItemPool[LiveThread](process.loop, process.in_flight, [], self._call_model, slots=slots)
-        self._in_flight = 0
+        self._free = min(process.in_flight.size, (own.concurrency if own else None) or process.in_flight.size)
+        """How many more questions may be asked at a time."""
         self._calls_until_s = monotonic() + MAX_CLAIM_S
         self._is_cut_short = False
         self._decided = list[tuple[LiveThread, LiveOutcome]]()
         self._ready = list[LiveThread]()
         self._parked = list[LiveThread]()
         self._tries = list[Try]()
-        self._run_ends = dict[str, str]()
-        self._is_stop_forced: bool | None = None
+        self._run_ends = dict[str, RunState]()
         self.has_committed = False
         """Whether any turn was committed."""
 
@@ -203,35 +191,48 @@ class LiveClaim:
             self._decide(thread, None)
         self._commit()
         self._restore_tries()
-        try:
-            self._start_due()
-            while self._in_flight and not self._lease.is_lost:
-                ended = self._pool.collect(POLL_S)
-                for finished in ended.items if ended else ():
-                    self._handle(finished)
-                self._commit()
-                self._stop_if_requested()
-                self._start_due()
-        finally:
-            if self._in_flight:
-                self._pool.stop(is_forced=True)
-        is_cut = self._is_cut_short or self._is_stop_forced is not None
+        self._loop.run(self, asyncio.Semaphore(self._free))
+        is_cut = self._is_cut_short or self._loop.is_stopped
         return 0 if is_cut else min((thread.due_ms for thread in self._parked), default=0)
 
-    async def _call_model(self, thread: LiveThread) -> Any:
-        """Asks the model a thread's question; on the loop."""
-        assert thread.question is not None  # noqa: S101 - it is added to the pool with a question only
+    def due(self) -> Sequence[LiveThread]:
+        """Returns the threads to ask for now: those that are ready or no longer parked, up to the limit."""
+        now = now_ms()
+        waiting = [*self._parked, *self._ready]
+        due = [thread for thread in waiting if thread.due_ms <= now]
+        self._parked = [thread for thread in waiting if thread.due_ms > now]
+        if self._loop.is_stopped or self._lease.is_lost or monotonic() > self._calls_until_s:
+            self._is_cut_short = self._is_cut_short or bool(due)
+            self._ready = []
+            return ()
+        due, self._ready = due[: self._free], due[self._free :]
+        self._free -= len(due)
+        return due
+
+    async def work(self, thread: LiveThread) -> ModelReply | UpstreamError:
+        """Asks the model a thread's question."""
+        assert thread.question is not None  # noqa: S101 - only threads with a question are due
         run = thread.batch.run
         structlog.contextvars.bind_contextvars(run=run, thread_id=thread.name)
         settings = self._settings_of(run)
         if settings is None:
             raise LookupError(f"run {run} has no model")
-        return await self._process.upstream.models.call(
-            request_of(settings, thread.question.prompt),
-            context_of(settings, run, self._lease.token, is_anew=thread.batch.is_anew),
-            thread.history,
-            on_send=thread.working,
-        )
+        try:
+            return await self._process.upstream.models.call(
+                request_of(settings, thread.question.prompt),
+                context_of(settings, run, self._lease.token, is_anew=thread.batch.is_anew),
+                thread.calls,
+                on_send=thread.working,
+            )
+        except UpstreamError as error:
+            return error
+
+    def take(self, ended: Sequence[Finished[LiveThread, ModelReply | UpstreamError]]) -> None:
+        """Decides threads with their answers, or parks them, and commits that."""
+        self._free += len(ended)
+        for finished in ended:
+            self._handle(finished)
+        self._commit()
 
     def _decide(self, thread: LiveThread, answer: ModelAnswer | Refusal | None) -> None:
         """Decides a thread up to its next question."""
@@ -246,34 +247,29 @@ class LiveClaim:
             thread.set_question(step.question)
             self._ready.append(thread)
 
-    def _handle(self, finished: Finished[LiveThread]) -> None:
+    def _handle(self, finished: Finished[LiveThread, ModelReply | UpstreamError]) -> None:
         """Decides a thread with its answer, or parks it."""
-        thread, result = finished
-        self._in_flight -= 1
-        match result:
-            case Answered(reply, history):
-                self._decide(
-                    thread,
-                    ModelAnswer(reply.words, call_of(self._settings_of(thread.batch.run), reply, history)),
-                )
-            case CallFailed(error, _):
+        thread, outcome = finished
+        run = thread.batch.run
+        match outcome:
+            case Done(UpstreamError() as error):
                 if error.ends_run or error.reason is FailureReason.ABSENT:
-                    self._run_ends[thread.batch.run] = RunState.ABORTED
+                    self._run_ends[run] = RunState.ABORTED
                 self._decide(thread, Refusal(error.code, error.message))
-            case OverBudget():
-                self._run_ends[thread.batch.run] = RunState.INCOMPLETE
-            case CallDeferred(due_ms, reason, history):
-                thread.due_ms, thread.history = due_ms, history
-                self._parked.append(thread)
-                note = encode_parked(ParkedState(reason, history))
-                self._tries.append(Try(thread.try_key, history.attempts, due_ms, note))
-            case EngineFailure(RedisUnreachableError() as error):
-                raise error
-            case EngineFailure(error):
+            case Done(reply):
+                call = call_of(self._settings_of(run), reply, thread.calls)
+                self._decide(thread, ModelAnswer(reply.words, call))
+            case Broken(error):
                 logger.error("engine failed", extra={"thread_id": thread.name}, exc_info=error)
                 self._decide(thread, Refusal(INTERNAL, f"asking failed: {type(error).__name__}"))
-            case _:
-                pass  # released without an answer
+            case Deferred():
+                thread.due_ms = outcome.due_ms
+                self._parked.append(thread)
+                self._tries.append(thread.parked_as(thread.try_key, outcome))
+            case EndRun():
+                self._run_ends[run] = outcome.state
+            case Released():
+                pass
 
     def _commit(self) -> None:
         """Commits what is decided and what is parked; threads with another question are ready after that."""
@@ -289,11 +285,7 @@ class LiveClaim:
                         self._ready.append(thread)
         self._commit_tries()
         for run, end in self._run_ends.items():
-            state, wakes = self._process.ledger.control(run, end)
-            log_end(run, end)
-            self._process.publish(wakes)
-            if run == self._lease.run and not self._lease.is_lost:
-                self._lease.state = state
+            self._loop.end_run(run, end)
         self._run_ends.clear()
 
     def _write(self, some: Sequence[tuple[LiveThread, LiveOutcome]], *, hold: bool) -> Sequence[bool]:
@@ -323,33 +315,8 @@ class LiveClaim:
         by_key = {thread.try_key: thread for thread in self._ready}
         for key, stored in self._process.ledger.tries(self._lease.run, list(by_key)).items():
             history = decode_parked(stored.parked_state).history
-            by_key[key].history = history._replace(attempts=stored.attempts)
+            by_key[key].calls = CallsMade(history._replace(attempts=stored.attempts))
             by_key[key].due_ms = stored.not_before_ms
-
-    def _start_due(self) -> None:
-        """Starts the calls of threads that are ready or no longer parked, up to the limit."""
-        now = now_ms()
-        waiting = [*self._parked, *self._ready]
-        due = [thread for thread in waiting if thread.due_ms <= now]
-        self._parked = [thread for thread in waiting if thread.due_ms > now]
-        if self._is_stop_forced is not None or self._lease.is_lost or monotonic() > self._calls_until_s:
-            self._is_cut_short = self._is_cut_short or bool(due)
-            self._ready = []
-            return
-        free = self._max_in_flight - self._in_flight
-        self._ready = due[free:]
-        for thread in due[:free]:
-            self._in_flight += 1
-            self._pool.add(thread)
-
-    def _stop_if_requested(self) -> None:
-        """Stops the calls with the run or the process: at most once gracefully and once by force."""
-        if not self._process.leases.should_stop(self._lease):
-            return
-        is_forced = self._lease.state not in GRACEFUL_STATES
-        if self._is_stop_forced is None or is_forced > self._is_stop_forced:
-            self._is_stop_forced = is_forced
-            self._pool.stop(is_forced=is_forced)
 
 
 def request_of(settings: LiveRun, prompt: TurnPrompt) -> ModelRequest:
@@ -377,11 +344,11 @@ def context_of(settings: LiveRun, run: str, owner: str, *, is_anew: bool) -> Cal
     )
 
 
-def call_of(settings: LiveRun | None, reply: ModelReply, history: History) -> TracedCall:
+def call_of(settings: LiveRun | None, reply: ModelReply, calls: CallsMade) -> TracedCall:
     """Builds the trace entry of an answer: what it took and what it cost."""
     return TracedCall(
         settings.target.model if settings else "",
-        max(1, history.attempts),
+        max(1, calls.history.attempts),
         reply.is_cached,
         reply.latency_ms,
         reply.cost_usd,

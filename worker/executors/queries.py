@@ -6,39 +6,35 @@ URL over the whole fleet; there is no breaker, because here every failure is a r
 ends the run: that query is a failed result, and those that had not been sent have none.
 """
 
-import asyncio
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-from shared.clock import now_ms
 from shared.codecs.packing import Packing
-from shared.codecs.parked_items import History, ParkedState, WaitReason, decode_parked
 from shared.contracts.query_run import QueryRun
 from shared.errors import ConfigError
 from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.observability.counters import CallCount
 from shared.runs import RunStore
-from shared.upstream.failure_reasons import Health
 from shared.upstream.limits import Limits
-from worker.executors.items import Item, ItemResult, ItemsExecutor, ParkedItem
+from worker.executors.items import Item, ItemResult, ItemsExecutor
 from worker.loop import Loop
 from worker.process import WorkerProcess
-from worker.queries.checks import fold_apostrophes
+from worker.queries.checks import fold_apostrophes, outcome, query_result
 from worker.queries.reply import Reply
-from worker.queries.verdict import outcome, query_result
 from worker.upstream.endpoints import api_endpoint, run_scope
-from worker.upstream.gate import Deferred, Gate, Sent
-from worker.upstream.query_client import QueryRequest, SendResult, build_request, send_once
-from worker.upstream.retry import QueryRetryPolicy, frees_slot, query_retry_wait_s
+from worker.upstream.failures import UpstreamError
+from worker.upstream.gate import Gate, Sent
+from worker.upstream.query_client import QueryRequest, build_request, send_once
+from worker.upstream.retry import QueryRetryPolicy, plan_query_retry
 from worker.upstream.telemetry import http_attributes, log_failure
 
 GRACE_S: Final = 5.0
 """How much earlier than the gate the client, whose error has the specification's text, times out."""
-RUNS: Final = 256
-"""Runs whose settings a process caches."""
+STATUS: Final = "http.response.status_code"
+"""Attribute of a span."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -55,7 +51,7 @@ class QueriesEngine:
     """
 
     def __init__(self, name: str, run: QueryRun, loop: Loop, gate: Gate, packing: Packing) -> None:
-        self.slots = asyncio.Semaphore(max(run.concurrency, run.together))
+        self.together = max(run.concurrency, run.together)
         self.packing = packing
         self._run = run
         self._gate = gate
@@ -67,67 +63,49 @@ class QueriesEngine:
             timeout_s=run.timeout_s + GRACE_S,
         )
         self._target = http_attributes(run.api_url, run.method, run.path)
-        self._policy = QueryRetryPolicy(delay_s=run.delay_s, retry_errors=run.retry_errors)
+        policy = QueryRetryPolicy(delay_s=run.delay_s, retry_errors=run.retry_errors)
+        self._plan = partial(plan_query_retry, policy)
         self._loop = loop
         self._request: QueryRequest | None = None
 
-    async def process(self, item: Item) -> Reply | ParkedItem | ConfigError:
+    async def process(self, item: Item) -> Reply | ConfigError:
         """Sends a query, with retries by policy, until its reply is final or the next attempt is far away."""
         query = msgspec.json.decode(item.payload)["query"]
-        failure = decode_parked(item.claimed.parked_state).history.code if item.claimed.parked_state else ""
-        while True:
-            try:
-                request = self._request = self._request or build_request(self._run)
-            except ConfigError as error:
-                return error
-            result = await self._gate.call(
-                self._endpoint, partial(self._send, item, request, query), owner=item.lease.token
-            )
-            if isinstance(result, Deferred):
-                left_s = max(0.0, (result.due_ms - now_ms()) / 1000)
-                state = ParkedState(result.reason, History(item.attempts, code=failure))
-                return ParkedItem(item.attempts, left_s, state)
-            wait_s = query_retry_wait_s(
-                self._policy,
-                result.reply.failure,
-                retries=item.attempts - 1,
-                retry_after_s=result.retry_after_s,
-            )
-            self._log(item, result.reply, wait_s)
-            if wait_s is None:
-                return result.reply
-            self._gate.counts.add(self._run.api_url, CallCount.RETRIES + result.reply.code)
-            failure = result.reply.code
-            if frees_slot(result.reply.failure, 1000 * wait_s):
-                state = ParkedState(WaitReason.RETRY, History(item.attempts, code=failure))
-                return ParkedItem(item.attempts, wait_s, state)
-            await asyncio.sleep(wait_s)
+        try:
+            request = self._request = self._request or build_request(self._run)
+        except ConfigError as error:
+            return error
+        send = partial(self._send, item, request, query)
+        call = partial(self._gate.call, self._endpoint, send, owner=item.lease.token)
+        try:
+            return await item.calls.until_answered(call, self._plan, self._report)
+        except UpstreamError as error:
+            return request.failed(error)
 
-    async def _send(self, item: Item, request: QueryRequest, query: str) -> Sent[SendResult]:
+    async def _send(self, item: Item, request: QueryRequest, query: str) -> Sent[Reply]:
         """Sends a query once."""
         with item.working(), tracing.span(self._run.method, self._target, kind="client") as span:
-            result = await send_once(self._loop.session(), request, query)
-            span.set({"http.response.status_code": result.reply.status_code or None})
-            if result.reply.failure is not None:
-                span.fail(result.reply.code)
-        item.attempts += 1
-        if result.reply.failure is None:
-            return Sent(result)
-        health = result.reply.failure.health
-        wait_s = result.retry_after_s if health is Health.BUSY else None
-        return Sent(result, health, wait_s, result=result.reply.code)
+            try:
+                reply = await send_once(self._loop.session(), request, query)
+            except UpstreamError as error:
+                span.set({STATUS: error.status or None})
+                span.fail(error.reason.api_code)
+                raise
+            span.set({STATUS: reply.status_code})
+        return Sent(reply)
 
-    def _log(self, item: Item, reply: Reply, wait_s: float | None) -> None:
-        """Logs a failure, and whether another attempt follows."""
-        if reply.failure is None:
-            return
+    def _report(self, error: UpstreamError, attempt: int, wait_s: float | None) -> None:
+        """Logs a query that failed, and counts it where another attempt follows."""
+        code = error.reason.api_code
         fields = {
             "endpoint": self._endpoint.scopes[0].key,
-            "reason": reply.code,
-            "attempt": item.attempts,
-            "status": reply.status_code or None,
+            "reason": code,
+            "attempt": attempt,
+            "status": error.status or None,
         }
         log_failure(fields, wait_s)
+        if wait_s is not None:
+            self._gate.counts.add(self._run.api_url, CallCount.RETRIES + code)
 
     def result_of(self, item: Item, processed: Reply | ConfigError) -> ItemResult:
         """Runs the six checks; a failure to connect ends the run."""
@@ -141,7 +119,7 @@ class QueriesEngine:
             outcome(result),
             result_line(result, processed.code, processed.status_code),
             latency_ms=processed.latency_ms,
-            ends_run=RunState.ABORTED if processed.ends_run else "",
+            ends_run=RunState.ABORTED if processed.ends_run else None,
         )
 
     def error_result(self, item: Item, code: str, message: str) -> ItemResult:
@@ -150,16 +128,15 @@ class QueriesEngine:
         return ItemResult(Outcome.ERROR, result_line(result, code), code=str(code))
 
 
-def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor:
+def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor[Reply | ConfigError]:
     """Makes the executor of a process."""
     process.loop.prepare()
 
-    @lru_cache(RUNS)
-    def engine_of(run: str) -> QueriesEngine:
+    def open_engine(run: str) -> QueriesEngine:
         settings = QueryRun.from_snapshot(store.info(run).snapshot)
         return QueriesEngine(run, settings, process.loop, process.upstream.gate, store.packing(run))
 
-    return ItemsExecutor(process, engine_of)
+    return ItemsExecutor(process, open_engine)
 
 
 def result_line(result: dict[str, Any], code: str, status: int = 0) -> bytes:

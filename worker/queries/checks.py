@@ -1,4 +1,4 @@
-"""The six automated checks of the harness specification, on answers that may hold anything.
+"""The six automated checks of the harness specification, on answers that may hold anything; what they decide.
 
 Answer and reply are hostile text: a field that is null or of another type counts as empty and no check ever
 raises. Keywords are compared as literal parts of the text, case folded; with `fold_apostrophes` all forms of
@@ -19,6 +19,8 @@ from shared.contracts.query_vocabulary import (
     latency_of,
     server_latency_ms,
 )
+from shared.names import Outcome
+from worker.queries.reply import Reply
 
 CheckResult = dict[str, Any]
 """The result of one check; its keys are those of the specification."""
@@ -256,3 +258,52 @@ def _chunks(value: Any) -> int:
     """Reads a number of chunks; what is no whole number is unknown."""
     is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return int(value) if is_whole and not isinstance(value, bool) else CHUNKS_UNKNOWN
+
+
+def overall_pass(checks: dict[str, CheckResult]) -> bool:
+    """Returns whether every applicable check passed; a check that does not say so is applicable.
+
+    >>> overall_pass({"a": {"pass": True}, "b": {"pass": False, "applicable": False}})
+    True
+    >>> overall_pass({"a": {"pass": False}}), overall_pass({})
+    (False, False)
+    """
+    applicable = [check for check in checks.values() if check.get("applicable", True)]
+    return bool(applicable) and all(check["pass"] for check in applicable)
+
+
+def query_result(baseline: dict[str, Any], reply: Reply, *, fold: Fold = str.casefold) -> dict[str, Any]:
+    """Judges one reply; the returned keys are those of the specification, in its order.
+
+    Args:
+        baseline: the query and what a good answer looks like.
+        reply: of the API.
+        fold: makes texts alike that count as equal.
+
+    >>> baseline = {"id": "Q-1", "category": "sla", "query": "?", "is_oos": False}
+    >>> query_result(baseline, Reply({"answer": "Yes", "sources": ["s"]}, 9, 200))["overall_pass"]
+    True
+    """
+    checks = run_checks(baseline, reply.as_document(), fold=fold)
+    return {
+        "id": baseline["id"],
+        "category": baseline["category"],
+        "query": baseline["query"],
+        "is_oos": baseline["is_oos"],
+        "response": reply.response,
+        "checks": checks,
+        "overall_pass": overall_pass(checks),
+        "client_latency_ms": reply.latency_ms,
+        "error": reply.error,
+    }
+
+
+def outcome(result: dict[str, Any]) -> Outcome:
+    """Returns how the item ended: without an answer there is nothing to judge.
+
+    >>> outcome({"error": "Timeout after 30s", "overall_pass": False})
+    <Outcome.ERROR: 'error'>
+    """
+    if failed(result):
+        return Outcome.ERROR
+    return Outcome.PASSED if result["overall_pass"] else Outcome.FAILED

@@ -7,14 +7,13 @@ specification for each way it can end. The texts are part of the contract.
 {'response': None, 'latency_ms': 12, 'status_code': 503, 'error': 'try later'}
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.codecs.http_bodies import json_of_body, text_of_body
 from shared.contracts.query_vocabulary import REQUEST_TIMEOUT_S
 from shared.upstream.failure_reasons import (
-    ENDS_QUERY_RUN,
     FIRST_SERVER_ERROR,
     OK,
     TOO_MANY_REQUESTS,
@@ -28,6 +27,13 @@ _QUOTED_BYTES: Final = 16_384
 """Bytes of a body that become part of an error: secrets are found in it before it is cut."""
 MAX_REPLY_BYTES: Final = 1 << 20
 """A larger body is no answer; the client stops reading one byte after it."""
+DOCUMENT_WORDS: Final[Mapping[FailureReason, str]] = {
+    FailureReason.RATE_LIMITED: "Rate limited (429)",
+    FailureReason.TIMEOUT: "Timeout after {timeout_s:g}s",
+    FailureReason.UNREACHABLE: "Connection refused - backend not running on {api_url}",
+    FailureReason.CONNECTION_LOST: "Connection lost before the answer was complete",
+}
+"""The specification's texts; of other failures the text says what came, or what is wrong."""
 MAX_DEPTH: Final = 256
 """Deeper JSON is no answer: every reader after us would have to survive it too."""
 
@@ -50,7 +56,7 @@ class Reply:
     @property
     def ends_run(self) -> bool:
         """Whether the specification stops the whole run here, with partial results."""
-        return self.failure in ENDS_QUERY_RUN
+        return self.failure is not None and self.failure.ends_queries
 
     @property
     def code(self) -> str:
@@ -92,7 +98,7 @@ def read_reply(
     'Invalid response body (not JSON): <html>'
     """
     if status_code == TOO_MANY_REQUESTS:
-        return Reply(None, latency_ms, status_code, "Rate limited (429)", FailureReason.RATE_LIMITED)
+        return failed_reply(FailureReason.RATE_LIMITED, latency_ms, status_code=status_code)
     if status_code != OK:
         text = scrub(text_of_body(body[:_QUOTED_BYTES], charset))[:ERROR_BODY_CHARS]
         error = text if text.strip() else f"HTTP {status_code} with an empty body"
@@ -118,51 +124,32 @@ def _line(text: str) -> str:
     return " ".join(text.split())[:ERROR_BODY_CHARS]
 
 
-def unreachable(api_url: str, latency_ms: int, why: str = "") -> Reply:
-    """Reports that no connection could be made: in the specification's words, unless there is more to say.
+def failed_reply(
+    reason: FailureReason,
+    latency_ms: int,
+    *,
+    status_code: int = 0,
+    why: str = "",
+    api_url: str = "",
+    timeout_s: float = REQUEST_TIMEOUT_S,
+) -> Reply:
+    """Reports why there is no answer, in the specification's words unless there is more to say.
 
-    >>> unreachable("http://localhost:3000", 1).error
+    Args:
+        reason: why.
+        latency_ms: measured by the client, until this was known.
+        status_code: HTTP status; 0 when no reply came.
+        why: what to say instead; needed of reasons for which the specification has no words.
+        api_url: of the API.
+        timeout_s: limit of a send.
+
+    >>> failed_reply(FailureReason.UNREACHABLE, 1, api_url="http://localhost:3000").error
     'Connection refused - backend not running on http://localhost:3000'
-    """
-    text = why or f"Connection refused - backend not running on {api_url}"
-    return Reply(None, latency_ms, 0, text, FailureReason.UNREACHABLE)
-
-
-def insecure(why: str, latency_ms: int) -> Reply:
-    """Explains why there is no secure connection.
-
-    >>> insecure("the certificate has expired", 1).ends_run
-    True
-    """
-    return Reply(None, latency_ms, 0, why, FailureReason.INSECURE)
-
-
-def forbidden(why: str, latency_ms: int) -> Reply:
-    """Reports that this worker may not call the API, and why.
-
-    >>> forbidden("it is a metadata address", 1).error
-    'it is a metadata address'
-    """
-    return Reply(None, latency_ms, 0, why, FailureReason.FORBIDDEN)
-
-
-def timed_out(latency_ms: int, *, timeout_s: float = REQUEST_TIMEOUT_S) -> Reply:
-    """Reports that the time limit passed, while connecting, waiting or reading.
-
-    >>> timed_out(30004).error
+    >>> failed_reply(FailureReason.TIMEOUT, 30004).error
     'Timeout after 30s'
     """
-    return Reply(None, latency_ms, 0, f"Timeout after {timeout_s:g}s", FailureReason.TIMEOUT)
-
-
-def connection_lost(latency_ms: int, *, status_code: int = 0) -> Reply:
-    """Reports that the connection broke before the whole body was there.
-
-    >>> connection_lost(7).error
-    'Connection lost before the answer was complete'
-    """
-    text = "Connection lost before the answer was complete"
-    return Reply(None, latency_ms, status_code, text, FailureReason.CONNECTION_LOST)
+    error = why or DOCUMENT_WORDS[reason].format(api_url=api_url, timeout_s=timeout_s)
+    return Reply(None, latency_ms, status_code, error, reason)
 
 
 def _parsed(body: bytes, charset: str | None) -> Any:

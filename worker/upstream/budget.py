@@ -18,10 +18,12 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from shared.clock import now_ms
-from shared.codecs.parked_items import WaitReason
+from shared.codecs.parked_items import ParkedState, WaitReason
+from shared.names import RunState
 from shared.upstream.costs import NANOS, over_text, to_nanos
+from worker.outcomes import Deferred, EndRun
 from worker.upstream.constants import WAIT_MS, draw_park_ms
-from worker.upstream.limiter import MOST_QUEUES, Deferred
+from worker.upstream.limiter import MOST_QUEUES
 from worker.upstream.script_batcher import ScriptBatcher, ScriptFailedError
 from worker.upstream.wait_queue import WaitQueue, WakeReason
 
@@ -49,13 +51,6 @@ class Reservation(NamedTuple):
     """Which is called."""
 
 
-class OverBudget(NamedTuple):
-    """The cap is reached: nothing is under way, and the next call does not fit."""
-
-    message: str
-    """For people."""
-
-
 class Budget:
     """Reserves and settles for the coroutines of one process.
 
@@ -71,9 +66,7 @@ class Budget:
         self._queues: dict[str, WaitQueue] = {}
         scripts.every(scripts.renew_s, self._renew)
 
-    async def reserve(
-        self, run: str, model: str, estimate: Estimate, cap_usd: float
-    ) -> Reservation | Deferred | OverBudget:
+    async def reserve(self, run: str, model: str, estimate: Estimate, cap_usd: float) -> Reservation:
         """Reserves what a call may cost; waits up to two seconds for other calls to end up cheaper.
 
         Args:
@@ -83,18 +76,20 @@ class Budget:
             cap_usd: what the run was submitted with; a cap set later goes before it.
 
         Raises:
+            Deferred: other calls have reserved what is left.
+            EndRun: the cap is reached: nothing is under way, and the call does not fit.
             RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
         """
         hold = Reservation(run, f"{self._process}:{next(self._serials)}", model)
-        answer: Reservation | Deferred | OverBudget | None = None
         try:
-            answer = await self._reserve(hold, estimate, cap_usd)
-        finally:
-            if answer is None:  # cancelled, perhaps after it was reserved
-                self.settle(hold, 0.0)
-        if isinstance(answer, Reservation):
-            self._held[hold.call] = hold
-        return answer
+            await self._reserve(hold, estimate, cap_usd)
+        except (Deferred, EndRun):
+            raise
+        except BaseException:  # cancelled, perhaps after it was reserved
+            self.settle(hold, 0.0)
+            raise
+        self._held[hold.call] = hold
+        return hold
 
     def settle(self, hold: Reservation, usd: float | None, *, is_answer: bool = False) -> None:
         """Settles what a call has cost.
@@ -111,9 +106,7 @@ class Budget:
         if queue is not None:
             queue.wake_next(WakeReason.CALL_ENDED)
 
-    async def _reserve(
-        self, hold: Reservation, estimate: Estimate, cap_usd: float
-    ) -> Reservation | Deferred | OverBudget:
+    async def _reserve(self, hold: Reservation, estimate: Estimate, cap_usd: float) -> None:
         """Repeats the script until its answer is not to wait."""
         queue, woken, flat = self._queue_of(hold.run), None, reserve_arguments(hold, estimate, cap_usd)
         deadline = monotonic() + WAIT_MS / 1000
@@ -123,12 +116,13 @@ class Budget:
             match await self._scripts.run("reserve", *flat):
                 case [b"ok"]:
                     queue.wake_next(WakeReason.POLL)  # where there was room for one there may be more
-                    return hold
+                    return
                 case [b"over", bytes(spent), bytes(cap)]:
                     queue.wake_next(WakeReason.POLL)  # the next one learns it too
-                    return OverBudget(over_text(estimate.usd, int(spent) / NANOS, int(cap) / NANOS))
+                    text = over_text(estimate.usd, int(spent) / NANOS, int(cap) / NANOS)
+                    raise EndRun(RunState.INCOMPLETE, text)
                 case [b"wait"] if woken is WakeReason.TIMED_OUT or monotonic() >= deadline:
-                    return Deferred(now_ms() + draw_park_ms(), WaitReason.BUDGET)
+                    raise Deferred(now_ms() + draw_park_ms(), ParkedState(WaitReason.BUDGET))
                 case [b"wait"]:
                     woken = await queue.wait(max(0.0, deadline - monotonic()), is_first=woken is not None)
                 case answer:

@@ -20,12 +20,12 @@ from uuid import uuid4
 import msgspec
 
 from shared.clock import now_ms
-from shared.codecs.parked_items import WaitReason
+from shared.codecs.parked_items import ParkedState, WaitReason
 from shared.settings import CACHE_TTL_S
+from worker.outcomes import Deferred
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.constants import WAIT_MS, draw_park_ms
 from worker.upstream.embeddings import EmbeddingReply
-from worker.upstream.limiter import Deferred
 from worker.upstream.script_batcher import ScriptBatcher, ScriptFailedError
 
 VERSION: Final = 2
@@ -118,7 +118,7 @@ class ResponseCache:
         self._ended: dict[str, asyncio.Event] = {}
         scripts.every(scripts.renew_s, self._renew)
 
-    async def find(self, identity: Mapping[str, Any], reply_type: type[Reply]) -> Reply | Lead | Deferred:
+    async def find(self, identity: Mapping[str, Any], reply_type: type[Reply]) -> Reply | Lead:
         """Looks for an answer; waits up to two seconds for one that is under way.
 
         Args:
@@ -126,16 +126,17 @@ class ResponseCache:
             reply_type: what their answers are.
 
         Raises:
+            Deferred: another caller still asks.
             RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
         """
         lead = Lead(digest_of(identity), f"{self._process}:{next(self._serials)}")
-        answer: Reply | Lead | Deferred | None = None
         try:
-            answer = await self._look_up(lead, reply_type)
-        finally:
-            if answer is None:  # cancelled, perhaps after the lead was given
-                self.end(lead, None)
-        return answer
+            return await self._look_up(lead, reply_type)
+        except Deferred:
+            raise
+        except BaseException:  # cancelled, perhaps after the lead was given
+            self.end(lead, None)
+            raise
 
     def end(self, lead: Lead, reply: ModelReply | EmbeddingReply | None) -> None:
         """Ends a lead; to be called whatever came of it.
@@ -153,7 +154,7 @@ class ResponseCache:
             if ended is not None:
                 ended.set()
 
-    async def _look_up(self, lead: Lead, reply_type: type[Reply]) -> Reply | Lead | Deferred:
+    async def _look_up(self, lead: Lead, reply_type: type[Reply]) -> Reply | Lead:
         deadline = monotonic() + WAIT_MS / 1000
         while True:
             match await self._scripts.run("look_up", lead.digest, lead.token):
@@ -165,7 +166,7 @@ class ResponseCache:
                     self._ended.setdefault(lead.digest, asyncio.Event())
                     return lead
                 case [b"follow"] if monotonic() >= deadline:
-                    return Deferred(now_ms() + draw_park_ms(), WaitReason.IDENTICAL_CALL)
+                    raise Deferred(now_ms() + draw_park_ms(), ParkedState(WaitReason.IDENTICAL_CALL))
                 case [b"follow"]:
                     await self._wait_for_lead(lead.digest, deadline)
                 case answer:

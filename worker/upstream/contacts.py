@@ -22,15 +22,6 @@ from worker.upstream.script_batcher import ScriptBatcher
 
 MOST_CONTACTS: Final = 4_096
 """Endpoints of runs that a process keeps in memory."""
-SILENT: Final = frozenset(
-    {
-        FailureReason.UNREACHABLE,
-        FailureReason.CONNECTION_LOST,
-        FailureReason.INSECURE,
-        FailureReason.FORBIDDEN,
-    }
-)
-"""Failures in which the endpoint has not replied; one that is too slow is there."""
 
 
 class Contact(NamedTuple):
@@ -80,7 +71,7 @@ class Contacts:
         """
         is_unreached = error.reason is FailureReason.UNREACHABLE or error.status == NOT_FOUND
         if not is_unreached or contact in self._answered:
-            if error.reason not in SILENT:
+            if not error.reason.is_silent:
                 self.answered(contact)
             return error
         call, is_missing = f"{self._process}:{next(self._serials)}", int(error.status == NOT_FOUND)

@@ -8,6 +8,7 @@ an API's URL     of the URL; of the run (--delay, --concurrency)
 from dataclasses import dataclass
 from typing import Final
 
+from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.limits import Limits, Scope, limit_key, model_key, upstream_key
 from shared.upstream.model_target import ModelTarget
 
@@ -24,6 +25,12 @@ class Endpoint:
     """Whether calls are held back while it fails; not for a run in which every failure is a result."""
     timeout_s: float = 60.0
     """Hard limit of one call, whatever the client does."""
+    is_api: bool = False
+    """Whether it is an API under test, whose failures have codes of their own."""
+
+    def code_of(self, reason: FailureReason) -> str:
+        """Returns the error code of a call that failed, as results, logs and metrics hold it."""
+        return reason.api_code if self.is_api else reason.model_code
 
 
 def run_scope(run: str, *, concurrency: int | None = None, pace_s: float | None = None) -> Scope:
@@ -47,7 +54,7 @@ def api_endpoint(
         has_breaker: whether calls are held back while it fails.
         timeout_s: hard limit of one call.
     """
-    return Endpoint((Scope(limit_key(url), limits=limits), *more), has_breaker, timeout_s)
+    return Endpoint((Scope(limit_key(url), limits=limits), *more), has_breaker, timeout_s, is_api=True)
 
 
 def model_endpoint(target: ModelTarget, account: str, *more: Scope, grace_s: float = 0.0) -> Endpoint:

@@ -4,7 +4,7 @@
       │                                      this file waits, each caller for its own turn
       ├── wait ──► acquire with its ticket
       ├── full ──► acquire when a call of ours ends, or after a moment; first come, first served
-      └── later ─► the item is parked
+      └── later ─► `Deferred`: the item is parked
 
 A permit ends with the call. Permits of a process that died end one lease later, by the ledger clock; while it
 lives it renews them.
@@ -19,10 +19,11 @@ from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from shared.clock import now_ms
-from shared.codecs.parked_items import WaitReason
+from shared.codecs.parked_items import ParkedState, WaitReason
 from shared.observability.counters import CallCount
 from shared.upstream.failure_reasons import Health
 from shared.upstream.limits import LimitBook, Limits, Scope
+from worker.outcomes import Deferred
 from worker.upstream.call_counts import MICROS, CallCounts
 from worker.upstream.constants import WAIT_MS
 from worker.upstream.endpoints import Endpoint
@@ -41,15 +42,6 @@ NO_TICKET: Final = "0"
 NO_BREAKER: Final = -1
 FULL: Final = "full"
 """Why a call waits that waits for another one to end."""
-
-
-class Deferred(NamedTuple):
-    """A call cannot be made now: the item is to be parked, and asked for again."""
-
-    due_ms: int
-    """Time when to ask again, epoch milliseconds of our clock."""
-    reason: WaitReason
-    """Why the call has to wait."""
 
 
 class Permit(NamedTuple):
@@ -144,7 +136,7 @@ class Limiter:
         """Calls of this process that are under way."""
         return len(self._held)
 
-    async def acquire(self, endpoint: Endpoint, *, owner: str = "", tokens: int = 0) -> Permit | Deferred:
+    async def acquire(self, endpoint: Endpoint, *, owner: str = "", tokens: int = 0) -> Permit:
         """Waits for a permit for one call, if there is one within `WAIT_MS`.
 
         Args:
@@ -153,6 +145,7 @@ class Limiter:
             tokens: estimate of what the call will use, question and answer.
 
         Raises:
+            Deferred: there is none so soon.
             RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
         """
         if not self._is_loaded:
@@ -160,14 +153,14 @@ class Limiter:
         name = f"{self._process} {next(self._serials)} {owner}"
         own = endpoint.scopes[0]
         permit = Permit(name, own.key, own.label, self._scope_limits(endpoint), tokens, NO_BREAKER)
-        granted: Permit | Deferred | None = None
         try:
             granted = await self._acquire(permit, has_breaker=endpoint.has_breaker)
-        finally:
-            if granted is None:  # cancelled, perhaps after leave was given
-                self.release(permit, Health.UNKNOWN)
-        if isinstance(granted, Permit):
-            self._held[name] = permit.scope_limits
+        except Deferred:
+            raise
+        except BaseException:  # cancelled, perhaps after leave was given
+            self.release(permit, Health.UNKNOWN)
+            raise
+        self._held[name] = permit.scope_limits
         return granted
 
     def release(
@@ -206,7 +199,7 @@ class Limiter:
             if queue.waiters and not mine.isdisjoint(names):
                 queue.wake_next(WakeReason.CALL_ENDED)
 
-    async def _acquire(self, permit: Permit, *, has_breaker: bool) -> Permit | Deferred:
+    async def _acquire(self, permit: Permit, *, has_breaker: bool) -> Permit:
         """Repeats the script until its answer is not to wait; returns the permit as it was granted."""
         queue, woken = self._queue_of(permit.scope_limits), None
         flat = acquire_arguments(permit.scope_limits, permit.tokens)
@@ -236,7 +229,7 @@ class Limiter:
                     woken = await queue.wait(wait_s, is_first=woken is not None)
                 case [b"later", int(wait_ms), bytes(reason)]:
                     self.counts.add(permit.upstream, CallCount.DENIALS + reason.decode())
-                    return Deferred(now_ms() + wait_ms, WaitReason(reason.decode()))
+                    raise Deferred(now_ms() + wait_ms, ParkedState(WaitReason(reason.decode())))
                 case _:
                     raise ScriptFailedError(f"acquire.lua answered {answer!r}")
 

@@ -18,16 +18,15 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import lru_cache
-from time import perf_counter, time
+from time import time
 from types import ModuleType
 from typing import Any, Final
 
 import aiohttp
 
 from shared.upstream.egress import DEEPEST, egress_error
-from shared.upstream.failure_reasons import FIRST_SERVER_ERROR, FailureReason, reason_of_status
+from shared.upstream.failure_reasons import FIRST_SERVER_ERROR, OK, FailureReason, reason_of_status
 from shared.upstream.model_target import ModelTarget
-from shared.upstream.proxies import proxy_problem
 from worker.upstream.chat import ModelReply, ModelRequest, messages_of
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
@@ -42,8 +41,9 @@ from worker.upstream.completion import (
 )
 from worker.upstream.credentials import needed_key, own_headers
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, read_embeddings
-from worker.upstream.failures import UpstreamError, kept_error, tls_problem
-from worker.upstream.http_exchange import CURRENT_EXCHANGE, OK, HttpExchange, open_guarded_session
+from worker.upstream.exchange import failure_of, since_ms
+from worker.upstream.failures import UpstreamError, kept_error
+from worker.upstream.guarded_session import CURRENT_EXCHANGE, HttpExchange, open_guarded_session
 from worker.upstream.retry_after import requested_wait_s
 
 WARM_S: Final = 5.0
@@ -317,9 +317,7 @@ def translated(error: Exception, model: str) -> UpstreamError:
     if names & {"TimeoutError", "TimeoutException", "APITimeoutError"}:
         return UpstreamError(FailureReason.TIMEOUT, f"{model}: {text}")
     if any(isinstance(cause, aiohttp.ClientError | OSError) for cause in causes) or "TransportError" in names:
-        is_made = not any(isinstance(cause, aiohttp.ClientConnectorError) for cause in causes)
-        reason = FailureReason.CONNECTION_LOST if is_made else FailureReason.UNREACHABLE
-        return UpstreamError(reason, f"the connection for {model} broke: {text}")
+        return UpstreamError(FailureReason.CONNECTION_LOST, f"the connection for {model} broke: {text}")
     return UpstreamError(FailureReason.INVALID_REPLY, f"{model}: {text}")
 
 
@@ -327,11 +325,11 @@ def _recognised(cause: BaseException, model: str) -> UpstreamError | None:
     """Finds out whether a cause says by itself what went wrong."""
     if isinstance(cause, UpstreamError):
         return cause
-    if problem := proxy_problem(cause, ""):
-        return UpstreamError(FailureReason.UNREACHABLE, f"{model}: {problem}")
-    if isinstance(cause, OSError) and (problem := tls_problem(cause, "its server")):
-        return UpstreamError(FailureReason.INSECURE, f"{model}: {problem}")
-    return None
+    if not isinstance(cause, aiohttp.ClientError | OSError):
+        return None
+    failure = failure_of(cause, "", place="its server")
+    is_sure = failure.reason in {FailureReason.INSECURE, FailureReason.UNREACHABLE}
+    return UpstreamError(failure.reason, f"{model}: {failure.message}") if is_sure else None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -415,7 +413,7 @@ async def _read_pieces(reply: Any, exchange: HttpExchange) -> tuple[Completion, 
                 raise too_large()
             reader.take(piece)
             if first_ms is None and reader.has_answer:
-                first_ms = _since_ms(exchange.began_s)
+                first_ms = since_ms(exchange.began_s)
     return reader.finish(), first_ms
 
 
@@ -437,7 +435,3 @@ def _cost(reply: Any) -> float | None:
     """What litellm says a call cost; nothing is also what it says where it does not know."""
     cost = (getattr(reply, "_hidden_params", None) or {}).get("response_cost")
     return float(cost) if isinstance(cost, int | float) and cost > 0 else None
-
-
-def _since_ms(began: float) -> int:
-    return round(1000 * (perf_counter() - began))

@@ -4,18 +4,13 @@ cache ──► budget ──► gate (limits, breaker, time limit) ──► cl
   ▲                                                           │
   └── short waits happen here; longer ones park the item ◄────┘ retry
 
-outcome = await upstream.models.call(request, context, history, on_send=item.working)
-match outcome:
-    case Answered(reply, history): the model has answered, now or to an identical request before
-    case Embedded(reply, history): the same, of `embed`
-    case CallDeferred(due_ms, reason, history): park the item until then, and call again with that history
-    case CallFailed(error, history): given up; `error.ends_run` where no other call of the run can succeed
-    case OverBudget(message): the run ends as incomplete
+reply = await upstream.models.call(request, context, item.calls, on_send=item.working)
 
-Longer than 500 lines, because it also states what it asks of a client (`ModelClient`).
+The model has answered, now or to an identical request before. Raised are `Deferred`, `EndRun` at the cost
+cap, and `UpstreamError` when the call is given up; `error.ends_run` where no other call of the run can
+succeed.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -24,15 +19,16 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from shared.clock import now_ms
-from shared.codecs.parked_items import History, WaitReason
+from shared.codecs.parked_items import WaitReason
 from shared.observability import tracing
 from shared.observability.counters import CallCount
 from shared.upstream.costs import MOST_USD, to_nanos
-from shared.upstream.failure_reasons import BILLED, FailureReason
+from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.limits import account_of
 from shared.upstream.model_target import ModelTarget
-from worker.upstream.budget import Budget, Estimate, OverBudget, Reservation
+from worker.outcomes import Deferred
+from worker.upstream.attempts import CallsMade
+from worker.upstream.budget import Budget, Estimate, Reservation
 from worker.upstream.cache import Lead, ResponseCache, identity_of
 from worker.upstream.chat import (
     ModelReply,
@@ -49,8 +45,8 @@ from worker.upstream.embeddings import (
 )
 from worker.upstream.endpoints import Endpoint, model_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
-from worker.upstream.gate import Deferred, Gate, Sent
-from worker.upstream.retry import GiveUp, ModelRetryPolicy, frees_slot, plan_retry
+from worker.upstream.gate import Gate, Sent
+from worker.upstream.retry import ModelRetryPolicy, plan_retry
 from worker.upstream.telemetry import (
     chat_attributes,
     embedded_attributes,
@@ -118,47 +114,6 @@ Request = TypeVar("Request", ModelRequest, EmbeddingRequest)
 Reply = TypeVar("Reply", ModelReply, EmbeddingReply)
 
 
-class Answered(NamedTuple):
-    """There is an answer."""
-
-    reply: ModelReply
-    """The answer, with its cost as far as known."""
-    history: History
-    """With this attempt; without one where the cache had it."""
-
-
-class Embedded(NamedTuple):
-    """There are embeddings."""
-
-    reply: EmbeddingReply
-    """The vectors, with their cost as far as known."""
-    history: History
-    """With this attempt; without one where the cache had them."""
-
-
-class CallDeferred(NamedTuple):
-    """The call is to be made later: the item is parked."""
-
-    due_ms: int
-    """Time when to ask again, epoch milliseconds of our clock."""
-    reason: WaitReason
-    """Why the call has to wait."""
-    history: History
-    """To be kept until then."""
-
-
-class CallFailed(NamedTuple):
-    """There is no answer, and there will be none."""
-
-    error: UpstreamError
-    """Why."""
-    history: History
-    """What the item has been through."""
-
-
-CallOutcome = Answered | CallDeferred | CallFailed | OverBudget
-EmbeddingOutcome = Embedded | CallDeferred | CallFailed | OverBudget
-
 OnSend = Callable[[], AbstractContextManager[Any]]
 
 
@@ -192,13 +147,6 @@ class _Operation(Generic[Request, Reply]):
     reply_attributes: Callable[[Reply], dict[str, tracing.Value | None]]
 
 
-class _Success(NamedTuple, Generic[Reply]):
-    """There is an answer of either sort."""
-
-    reply: Reply
-    history: History
-
-
 class _Call(NamedTuple, Generic[Request, Reply]):
     """What is sent, on whose behalf, and what it may use and cost."""
 
@@ -209,8 +157,8 @@ class _Call(NamedTuple, Generic[Request, Reply]):
     size: TokenEstimate
     estimate: Estimate | None
     """Most that the call may cost; None without a cap."""
-    resend: int = 0
-    """Calls that were made for it before."""
+    calls: CallsMade
+    """Those that were made for it before."""
 
 
 class _Bill:
@@ -276,13 +224,8 @@ class ModelCaller:
         )
 
     async def call(
-        self,
-        request: ModelRequest,
-        context: CallContext,
-        history: History,
-        *,
-        on_send: OnSend,
-    ) -> CallOutcome:
+        self, request: ModelRequest, context: CallContext, calls: CallsMade, *, on_send: OnSend
+    ) -> ModelReply:
         """Calls a model once, and again where that can help and the wait is short.
 
         To stop, the caller's task is cancelled: what was reserved is given back, and a call that is under
@@ -291,36 +234,32 @@ class ModelCaller:
         Args:
             request: what is sent.
             context: on whose behalf.
-            history: what the item has been through.
+            calls: those that were made before; these are added.
             on_send: entered while a call is under way.
 
         Raises:
+            UpstreamError: there is no answer, and there will be none.
+            Deferred: the model cannot be called soon.
+            EndRun: the cost cap is reached.
             RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
         """
-        outcome = await self._answer(self._chat, request, context, history, on_send)
-        return Answered(*outcome) if isinstance(outcome, _Success) else outcome
+        return await self._answer(self._chat, request, context, calls, on_send)
 
     async def embed(
-        self,
-        request: EmbeddingRequest,
-        context: CallContext,
-        history: History,
-        *,
-        on_send: OnSend,
-    ) -> EmbeddingOutcome:
+        self, request: EmbeddingRequest, context: CallContext, calls: CallsMade, *, on_send: OnSend
+    ) -> EmbeddingReply:
         """Gets the embeddings of texts: as `call`, in every respect.
 
         Args:
             request: what is sent.
             context: on whose behalf.
-            history: what the item has been through.
+            calls: those that were made before; these are added.
             on_send: entered while a call is under way.
 
         Raises:
-            RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
+            UpstreamError, Deferred, EndRun, RedisUnreachableError: as `call`.
         """
-        outcome = await self._answer(self._embeddings, request, context, history, on_send)
-        return Embedded(*outcome) if isinstance(outcome, _Success) else outcome
+        return await self._answer(self._embeddings, request, context, calls, on_send)
 
     async def are_absent(self, targets: Iterable[ModelTarget], context: CallContext) -> bool:
         """Returns whether the run has given up all of some models, because none of them was ever reached.
@@ -337,89 +276,75 @@ class ModelCaller:
         operation: _Operation[Request, Reply],
         request: Request,
         context: CallContext,
-        history: History,
+        calls: CallsMade,
         on_send: OnSend,
-    ) -> _Success[Reply] | CallDeferred | CallFailed | OverBudget:
+    ) -> Reply:
         """Finds an answer in the cache, or asks for it alone."""
         if not context.use_cache:
-            return await self._call_until_answered(operation, request, context, history, on_send)
+            return await self._call_until_answered(operation, request, context, calls, on_send)
         found = await self._cache.find(operation.identity_of(request), operation.reply_type)
-        if isinstance(found, Deferred):
-            return CallDeferred(found.due_ms, found.reason, history)
         if not isinstance(found, Lead):
             self._gate.counts.add(request.model, CallCount.CACHE + "hit")
-            return _Success(found, history)
+            return found
         self._gate.counts.add(request.model, CallCount.CACHE + "miss")
-        outcome: _Success[Reply] | CallDeferred | CallFailed | OverBudget | None = None
+        reply: Reply | None = None
         try:
-            outcome = await self._call_until_answered(operation, request, context, history, on_send)
+            reply = await self._call_until_answered(operation, request, context, calls, on_send)
         finally:
-            self._cache.end(found, outcome.reply if isinstance(outcome, _Success) else None)
-        return outcome
+            self._cache.end(found, reply)
+        return reply
 
     async def _call_until_answered(
         self,
         operation: _Operation[Request, Reply],
         request: Request,
         context: CallContext,
-        history: History,
+        calls: CallsMade,
         on_send: OnSend,
-    ) -> _Success[Reply] | CallDeferred | CallFailed | OverBudget:
+    ) -> Reply:
         """Calls until there is an answer, or a wait that is too long to be waited here."""
         size, estimate = operation.size_of(request), None
         if context.max_cost is not None:
             estimate = self._estimate(request.model, size, context)
             if estimate is None:
                 text = f"the price of {request.model} is not known, and the run has a cost cap"
-                return CallFailed(UpstreamError(FailureReason.UNPRICED, text), history)
-        planned = _Call(operation, request, context, on_send, size, estimate)
+                raise UpstreamError(FailureReason.UNPRICED, text)
+        planned = _Call(operation, request, context, on_send, size, estimate, calls)
         await self._clients.prepare(request.target)
-        while True:
-            try:
-                resend = history.attempts + history.throttled
-                called = await self._call_once(planned._replace(resend=resend) if resend else planned)
-            except UpstreamError as error:
-                attempt = history.attempts + 1
-                history, step = plan_retry(
-                    context.retry, history, error.reason, now_ms=now_ms(), wait_s=error.wait_s
-                )
-                if isinstance(step, GiveUp):
-                    log_call_failure(request.target, error, attempt, None)
-                    return CallFailed(error, history)
-                self._gate.counts.add(request.model, CallCount.RETRIES + error.code)
-                wait_ms = step.ms - now_ms()
-                log_call_failure(request.target, error, attempt, max(0, wait_ms) / 1000)
-                if frees_slot(error.reason, wait_ms):
-                    return CallDeferred(step.ms, WaitReason.RETRY, history)
-                await asyncio.sleep(max(0, wait_ms) / 1000)
-                continue
-            if isinstance(called, Deferred):
-                return CallDeferred(called.due_ms, called.reason, history)
-            if isinstance(called, OverBudget):
-                return called
-            return _Success(called, history._replace(attempts=history.attempts + 1))
+        return await calls.until_answered(
+            partial(self._call_once, planned),
+            partial(plan_retry, context.retry),
+            partial(self._report, request.target),
+        )
 
-    async def _call_once(self, planned: _Call[Request, Reply]) -> Reply | Deferred | OverBudget:
+    def _report(self, target: ModelTarget, error: UpstreamError, attempt: int, wait_s: float | None) -> None:
+        """Logs a call that failed, and counts it where another one follows."""
+        if wait_s is not None:
+            self._gate.counts.add(target.model, CallCount.RETRIES + error.code)
+        log_call_failure(target, error, attempt, wait_s)
+
+    async def _call_once(self, planned: _Call[Request, Reply]) -> Reply:
         """Makes one call, within the budget and through the gate."""
         request, context, bill = planned.request, planned.context, _Bill()
         endpoint = self._endpoint_of(request.target, context)
         reserved: Reservation | None = None
         if planned.estimate is not None and context.max_cost is not None:
-            held = await self._budget.reserve(context.run, request.model, planned.estimate, context.max_cost)
-            if not isinstance(held, Reservation):
-                return held
-            reserved = held
+            reserved = await self._budget.reserve(
+                context.run, request.model, planned.estimate, context.max_cost
+            )
+        send = partial(self._send, planned, bill, _contact(context, endpoint))
         try:
-            send, owner = partial(self._send, planned, bill, _contact(context, endpoint)), context.owner
-            called = await self._gate.call(endpoint, send, owner=owner, tokens=planned.size.tokens)
-            if isinstance(called, Deferred):
-                await self._refuse_absent(called, request.target, context)
+            return await self._gate.call(endpoint, send, owner=context.owner, tokens=planned.size.tokens)
         except UpstreamError as error:
-            if error.reason not in BILLED:
+            if not error.reason.is_billed:
                 bill.usd = 0.0
             raise
-        else:
-            return called
+        except Deferred as later:
+            if later.reason is WaitReason.BREAKER_OPEN and await self.are_absent([request.target], context):
+                # The run has given up the endpoint: whether others may call it again does not matter.
+                text = f"{request.model} was never reached"
+                raise UpstreamError(FailureReason.ABSENT, text) from None
+            raise
         finally:
             if reserved is not None:
                 self._budget.settle(reserved, bill.usd, is_answer=bill.is_answer)
@@ -428,15 +353,6 @@ class ModelCaller:
         """Names the endpoint of a model."""
         place = target.model, target.api_base, account_of(self._key_of(target))
         return self._endpoint(place, target.timeout_s, context.run, context.concurrency)
-
-    async def _refuse_absent(self, called: Deferred, target: ModelTarget, context: CallContext) -> None:
-        """Ends a call that waits for the breaker of an endpoint which the run has given up.
-
-        Raises:
-            UpstreamError: it waits for that.
-        """
-        if called.reason is WaitReason.BREAKER_OPEN and await self.are_absent([target], context):
-            raise UpstreamError(FailureReason.ABSENT, f"{target.model} was never reached")
 
     async def _send(self, planned: _Call[Request, Reply], bill: _Bill, contact: Contact) -> Sent[Reply]:
         """Sends the request, in a span where tracing is on; the reply is priced and counted."""
@@ -460,7 +376,8 @@ class ModelCaller:
         """Begins the span of a call."""
         if not tracing.is_on():
             return tracing.OFF
-        attributes = planned.operation.request_attributes(planned.request, planned.resend)
+        before = planned.calls.history
+        attributes = planned.operation.request_attributes(planned.request, before.attempts + before.throttled)
         name = f"{planned.operation.name} {attributes['gen_ai.request.model']}"
         return tracing.span(name, attributes, kind="client")
 

@@ -1,18 +1,18 @@
 """Calls models: an `api_base` directly over aiohttp, named providers through litellm.
 
-The direct client costs a thirtieth of litellm. It does not follow redirects, which could carry the key to
-another server. litellm is imported before the first call of a named provider: 2.5 to 5 seconds and 170 MB
-that a worker of turns, queries or local models never pays, and that no call's time or limit pays either.
+The direct client costs a thirtieth of litellm, which is imported before the first call of a named provider:
+2.5 to 5 seconds and 170 MB that a worker of turns, queries or local models never pays, and that no call's
+time or limit pays either.
 """
 
-import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from time import perf_counter, time
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -20,10 +20,8 @@ import msgspec
 
 from shared.scrubbing import kept
 from shared.upstream.addresses import shown_url, with_path
-from shared.upstream.egress import EgressError
-from shared.upstream.failure_reasons import NOT_FOUND, FailureReason, reason_of_status
+from shared.upstream.failure_reasons import NOT_FOUND, OK, FailureReason, reason_of_status
 from shared.upstream.model_target import ModelTarget
-from shared.upstream.proxies import proxy_problem
 from worker.upstream.chat import ModelReply, ModelRequest, messages_of, options_of, served_name
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
@@ -38,15 +36,15 @@ from worker.upstream.completion import (
 )
 from worker.upstream.credentials import needed_key, own_headers
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, body_of_embedding, read_embeddings
-from worker.upstream.failures import UpstreamError, kept_error, tls_problem
+from worker.upstream.exchange import exchange, failure_of, read_body, since_ms
+from worker.upstream.failures import UpstreamError, kept_error
 from worker.upstream.retry_after import requested_wait_s
 
 if TYPE_CHECKING:
     from worker.upstream.litellm_client import LitellmClient
 
-Request = TypeVar("Request", ModelRequest, EmbeddingRequest)
-Reply = TypeVar("Reply", ModelReply, EmbeddingReply)
-OK: Final = 200
+T = TypeVar("T")
+Response: TypeAlias = aiohttp.ClientResponse
 CHAT_PATH: Final = "/chat/completions"
 EMBEDDINGS_PATH: Final = "/embeddings"
 MAX_ERROR_BYTES: Final = 64_000
@@ -54,7 +52,7 @@ FINISH_REASON_CHARS: Final = 40
 _USUAL_REASONS: Final = frozenset({"", "stop", "length", "tool_calls", "content_filter", "function_call"})
 """Words of OpenAI's interface; any other text may contain what was sent, the key included."""
 _WITHOUT: Final = re.compile(r"(o1|o3|o4|gpt-5)(?!\d)(?!-chat)", re.ASCII)
-"""Beginnings of the names of models that reason and take none (OpenAI's)."""
+"""Beginnings of the names of models that reason and take no temperature (OpenAI's)."""
 _REFUSED: Final = re.compile(
     r"unsupported|not support|doesn.t support|only the default|deprecated|not permitted|unrecognized",
     re.IGNORECASE | re.ASCII,
@@ -177,7 +175,8 @@ class DirectClient:
         Raises:
             UpstreamError: there is no answer.
         """
-        return await self._translated(request, self._complete)
+        with self._kept(request.target):
+            return await self._complete(request)
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingReply:
         """Makes one call for embeddings.
@@ -185,77 +184,63 @@ class DirectClient:
         Raises:
             UpstreamError: there are none.
         """
-        return await self._translated(request, self._embed)
+        with self._kept(request.target):
+            return await self._embed(request)
 
-    async def _translated(self, request: Request, call: Callable[[Request], Awaitable[Reply]]) -> Reply:
-        """Makes one call; texts of errors have no secrets in them."""
+    @contextmanager
+    def _kept(self, target: ModelTarget) -> Iterator[None]:
+        """Takes secrets out of the texts of errors."""
         try:
-            return await self._bounded(request, call)
+            yield
         except UpstreamError as error:
             raise kept_error(error, self._environment) from None
-
-    async def _bounded(self, request: Request, call: Callable[[Request], Awaitable[Reply]]) -> Reply:
-        """Makes one call; texts of errors are as the upstream wrote them."""
-        target = request.target
-        place = place_of(target.api_base)
-        try:
-            async with asyncio.timeout(target.timeout_s):
-                return await call(request)
-        except TimeoutError:
-            text = f"{place} gave no answer within {target.timeout_s:g} s"
-            raise UpstreamError(FailureReason.TIMEOUT, text) from None
-        except EgressError as error:
-            raise UpstreamError(FailureReason.FORBIDDEN, str(error)) from None
-        except aiohttp.ClientHttpProxyError as error:
-            raise UpstreamError(FailureReason.UNREACHABLE, proxy_problem(error, target.api_base)) from None
-        except aiohttp.ClientConnectorError as error:
-            raise _no_connection(error, target.api_base) from None
-        except ValueError as error:  # no URL; also aiohttp's own InvalidURL
-            text = f"{place} cannot be called: {type(error).__name__}"
-            raise UpstreamError(FailureReason.REFUSED, text) from None
-        except (aiohttp.ClientError, OSError) as error:
-            text = f"the connection to {place} broke: {type(error).__name__}"
-            raise UpstreamError(FailureReason.CONNECTION_LOST, text) from None
+        except ValueError as error:  # the request cannot be written
+            raise failure_of(error, target.api_base) from None
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
         """Sends the request and reads the reply."""
-        began, first_ms = perf_counter(), None
-        async with self._sent(request.target, CHAT_PATH, body_of(request)) as response:
-            if request.is_streamed:
-                completion, first_ms = await _read_pieces(response, began)
-            else:
-                completion = read_completion(decoded(await _read(response), response.charset))
-        return completion.as_reply(_since_ms(began), first_token_ms=first_ms)
+        began = perf_counter()
+        read = partial(_read_pieces, began_s=began) if request.is_streamed else _read_whole
+        completion, first_ms = await self._sent(request.target, CHAT_PATH, body_of(request), read)
+        return completion.as_reply(since_ms(began), first_token_ms=first_ms)
 
     async def _embed(self, request: EmbeddingRequest) -> EmbeddingReply:
         """Sends the texts and reads their vectors."""
         began = perf_counter()
-        async with self._sent(request.target, EMBEDDINGS_PATH, body_of_embedding(request)) as response:
-            reply = decoded(await _read(response), response.charset)
+        reply = await self._sent(request.target, EMBEDDINGS_PATH, body_of_embedding(request), _read)
         raise_reported_error(reply)
         packed = read_embeddings(reply, len(request.texts))
         tokens, _ = read_usage(reply.get("usage"))
-        return EmbeddingReply(packed, _since_ms(began), tokens)
+        return EmbeddingReply(packed, since_ms(began), tokens)
 
-    @asynccontextmanager
     async def _sent(
-        self, target: ModelTarget, path: str, body: Mapping[str, Any]
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Sends a request, and yields its reply where the status says that it is one."""
+        self,
+        target: ModelTarget,
+        path: str,
+        body: Mapping[str, Any],
+        read: Callable[[Response], Awaitable[T]],
+    ) -> T:
+        """Sends a request, and reads its reply where the status says that it is one."""
         headers = {"Content-Type": "application/json", **own_headers(target, self._environment)}
         key = needed_key(target, self._environment)
         if key:
             headers["Authorization"] = f"Bearer {key}"
-        async with self._session().post(
-            with_path(target.api_base, path),
-            data=msgspec.json.encode(body),
-            headers=headers,
-            timeout=aiohttp.ClientTimeout(),
-            allow_redirects=False,
-        ) as response:
+        url = with_path(target.api_base, path)
+
+        async def read_answer(response: Response) -> T:
             if response.status != OK:
-                raise await error_of_reply(response, with_path(target.api_base, path))
-            yield response
+                raise await error_of_reply(response, url)
+            return await read(response)
+
+        return await exchange(
+            self._session(),
+            "POST",
+            url,
+            read_answer,
+            headers=headers,
+            timeout_s=target.timeout_s,
+            data=msgspec.json.encode(body),
+        )
 
 
 def body_of(request: ModelRequest) -> dict[str, Any]:
@@ -276,41 +261,20 @@ def body_of(request: ModelRequest) -> dict[str, Any]:
     return body
 
 
-def place_of(api_base: str) -> str:
-    """Names an endpoint for people, without what may be secret in its URL.
-
-    >>> place_of("http://me:secret@localhost:8000/v1?key=1"), place_of("http://[")
-    ('localhost:8000', 'the endpoint')
-    """
-    try:
-        return urlsplit(api_base).netloc.rpartition("@")[2] or "the endpoint"
-    except ValueError:
-        return "the endpoint"
+async def _read(response: Response) -> Any:
+    """Reads the JSON of a bounded body."""
+    body = await read_body(response, MAX_REPLY_BYTES)
+    if len(body) > MAX_REPLY_BYTES:
+        raise too_large()
+    return decoded(body, response.charset)
 
 
-def _no_connection(error: aiohttp.ClientConnectorError, api_base: str) -> UpstreamError:
-    """Explains why no connection was made."""
-    place = place_of(api_base)
-    if problem := tls_problem(error, place):
-        return UpstreamError(FailureReason.INSECURE, problem)
-    number = error.os_error.errno or 0
-    why = os.strerror(number) if number > 0 else error.os_error.strerror or type(error).__name__
-    problem = proxy_problem(error, api_base) or f"{place} cannot be reached: {why}"
-    return UpstreamError(FailureReason.UNREACHABLE, problem)
+async def _read_whole(response: Response) -> tuple[Completion, int | None]:
+    """Reads an answer that comes at once."""
+    return read_completion(await _read(response)), None
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """Reads a bounded body: what is more than we take is not even read."""
-    body = bytearray()
-    async for piece in response.content.iter_any():
-        body += piece
-        if len(body) > MAX_REPLY_BYTES:
-            response.close()
-            raise too_large()
-    return bytes(body)
-
-
-async def _read_pieces(response: aiohttp.ClientResponse, began: float) -> tuple[Completion, int | None]:
+async def _read_pieces(response: Response, began_s: float) -> tuple[Completion, int | None]:
     """Reads an answer as it comes; also returns when its first piece came."""
     reader, size, first_ms = StreamAssembler(), 0, None
     async for piece in response.content.iter_any():
@@ -320,24 +284,19 @@ async def _read_pieces(response: aiohttp.ClientResponse, began: float) -> tuple[
             raise too_large()
         reader.feed(piece)
         if first_ms is None and reader.has_answer:
-            first_ms = _since_ms(began)
+            first_ms = since_ms(began_s)
     reader.end()
     return reader.finish(response.charset), first_ms
 
 
 async def error_of_reply(response: aiohttp.ClientResponse, url: str) -> UpstreamError:
     """Reads a reply from a URL with another status than 200: the reason, the text and the requested wait."""
-    body = bytearray()
     try:
-        async for piece in response.content.iter_any():
-            body += piece
-            if len(body) > MAX_ERROR_BYTES:
-                response.close()
-                break
+        body = await read_body(response, MAX_ERROR_BYTES)
     except (aiohttp.ClientError, OSError):
-        body.clear()  # the status says enough
+        body = b""  # the status says enough
     try:
-        words = error_text(decoded(bytes(body), response.charset))
+        words = error_text(decoded(body, response.charset))
     except UpstreamError:
         words = ""
     place = f" at {shown_url(url)}" if response.status == NOT_FOUND else ""
@@ -354,7 +313,3 @@ def _has_no_path(url: str) -> bool:
     (True, False)
     """
     return urlsplit(url).path in {CHAT_PATH, EMBEDDINGS_PATH}
-
-
-def _since_ms(began: float) -> int:
-    return round(1000 * (perf_counter() - began))

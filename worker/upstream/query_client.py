@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter, time
-from typing import Any, NamedTuple
+from typing import Any
 
 import aiohttp
 
@@ -20,32 +20,13 @@ from shared.contracts.query_vocabulary import HEADER_VARIABLE
 from shared.errors import ConfigError
 from shared.scrubbing import without_secrets
 from shared.upstream.addresses import with_path
-from shared.upstream.egress import EgressError
+from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.key_variables import unsendable
-from shared.upstream.proxies import proxy_problem
 from worker.queries.fields import FieldMap
-from worker.queries.reply import (
-    MAX_REPLY_BYTES,
-    Reply,
-    connection_lost,
-    forbidden,
-    insecure,
-    read_reply,
-    timed_out,
-    unreachable,
-)
-from worker.upstream.failures import tls_problem
-from worker.upstream.model_clients import place_of
+from worker.queries.reply import DOCUMENT_WORDS, MAX_REPLY_BYTES, Reply, failed_reply, read_reply
+from worker.upstream.exchange import exchange, read_body, since_ms
+from worker.upstream.failures import UpstreamError
 from worker.upstream.retry_after import read_retry_after
-
-
-class SendResult(NamedTuple):
-    """How one send ended."""
-
-    reply: Reply
-    """The reply of the API."""
-    retry_after_s: float | None
-    """What the server asked to wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +37,7 @@ class QueryRequest:
     url: str
     query_at: str
     headers: Mapping[str, str]
-    timeout: aiohttp.ClientTimeout
+    timeout_s: float
     api_url: str
     fields: FieldMap
 
@@ -66,6 +47,21 @@ class QueryRequest:
             whole = query.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             return {"params": {self.query_at.rpartition("/")[2]: whole}}
         return {"data": _encoded(body_with(self.query_at, query))}
+
+    def failed(self, error: UpstreamError) -> Reply:
+        """Reports why there is no answer, in the specification's words."""
+        # A URL that cannot be called is in its words one where nobody listens.
+        is_unsent = error.reason is FailureReason.REFUSED and not error.status
+        reason = FailureReason.UNREACHABLE if is_unsent else error.reason
+        is_documented = reason in DOCUMENT_WORDS and not error.is_proxy
+        return failed_reply(
+            reason,
+            error.latency_ms,
+            status_code=error.status,
+            why="" if is_documented else error.message,
+            api_url=self.api_url,
+            timeout_s=self.timeout_s,
+        )
 
 
 def build_request(run: QueryRun, environment: Mapping[str, str] = os.environ) -> QueryRequest:
@@ -83,8 +79,7 @@ def build_request(run: QueryRun, environment: Mapping[str, str] = os.environ) ->
         with_path(run.api_url, run.path),
         run.query_at,
         headers,
-        # aiohttp rounds limits above this threshold up to a whole second of the loop's clock.
-        aiohttp.ClientTimeout(total=run.timeout_s, connect=run.timeout_s, ceil_threshold=run.timeout_s + 1),
+        run.timeout_s,
         run.api_url,
         FieldMap(**run.places),
     )
@@ -112,59 +107,42 @@ def _encoded(body: Any) -> bytes:
         return json.dumps(body).encode()
 
 
-async def send_once(session: aiohttp.ClientSession, request: QueryRequest, query: str) -> SendResult:
-    """Sends a query once."""
-    began, status = perf_counter(), 0
+async def send_once(session: aiohttp.ClientSession, request: QueryRequest, query: str) -> Reply:
+    """Sends a query once.
 
-    def latency_ms() -> int:
-        """Time since the query was sent."""
-        return round(1000 * (perf_counter() - began))
+    Raises:
+        UpstreamError: there is no answer; `QueryRequest.failed` says so in the specification's words.
+    """
+    began = perf_counter()
+
+    async def read(response: aiohttp.ClientResponse) -> Reply:
+        body = await read_body(response, MAX_REPLY_BYTES)
+        reply = read_reply(
+            status_code=response.status,
+            body=body,
+            latency_ms=since_ms(began),
+            fields=request.fields,
+            charset=response.charset,
+            scrub=partial(without_secrets, environment=os.environ),
+        )
+        if reply.failure is not None:
+            wait_s = read_retry_after(response.headers.get("Retry-After"), now_s=time())
+            raise UpstreamError(reply.failure, reply.error or "", status=reply.status_code, wait_s=wait_s)
+        return reply
 
     try:
-        async with session.request(
+        return await exchange(
+            session,
             request.method,
             request.url,
+            read,
             headers=request.headers,
-            timeout=request.timeout,
-            allow_redirects=False,
+            timeout_s=request.timeout_s,
             **request.arguments(query),
-        ) as response:
-            status = response.status
-            reply = read_reply(
-                status_code=status,
-                body=await _body(response),
-                latency_ms=latency_ms(),
-                fields=request.fields,
-                charset=response.charset,
-                scrub=partial(without_secrets, environment=os.environ),
-            )
-            return SendResult(reply, read_retry_after(response.headers.get("Retry-After"), now_s=time()))
-    except EgressError as error:
-        return SendResult(forbidden(str(error), latency_ms()), None)
-    except TimeoutError:
-        return SendResult(timed_out(latency_ms(), timeout_s=request.timeout.total or 0.0), None)
-    except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError, aiohttp.InvalidURL) as error:
-        return SendResult(_no_connection(error, request.api_url, latency_ms()), None)
-    except (aiohttp.ClientError, OSError):
-        return SendResult(connection_lost(latency_ms(), status_code=status), None)
-
-
-def _no_connection(error: Exception, api_url: str, latency_ms: int) -> Reply:
-    """Explains why no connection was made."""
-    if problem := tls_problem(error, place_of(api_url)):
-        return insecure(problem, latency_ms)
-    return unreachable(api_url, latency_ms, proxy_problem(error, api_url))
-
-
-async def _body(response: aiohttp.ClientResponse) -> bytes:
-    """Reads a bounded body: what is more than we take is not even read."""
-    body = bytearray()
-    async for piece in response.content.iter_any():
-        body += piece
-        if len(body) > MAX_REPLY_BYTES:
-            response.close()
-            break
-    return bytes(body)
+        )
+    except UpstreamError as error:
+        error.latency_ms = since_ms(began)
+        raise
 
 
 def _filled(name: str, value: str, environment: Mapping[str, str]) -> str:

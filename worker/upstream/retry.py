@@ -31,7 +31,7 @@ from typing import Final, NamedTuple
 
 from shared.codecs.parked_items import History
 from shared.contracts.query_vocabulary import DEFAULT_DELAY_S, MAX_RETRIES
-from shared.upstream.failure_reasons import ENDS_QUERY_RUN, RETRYABLE, FailureReason
+from shared.upstream.failure_reasons import FailureReason
 from worker.upstream.constants import REFUSED_WAIT_MS, WAIT_MS
 from worker.upstream.retry_after import MAX_WAIT_S
 
@@ -120,7 +120,7 @@ def plan_retry(
         code=reason.model_code,
     )
     most = policy.max_connects if reason is FailureReason.UNREACHABLE else policy.max_attempts
-    if reason not in RETRYABLE or history.attempts >= most:
+    if not reason.is_retried or history.attempts >= most:
         return history, GiveUp(history.code)
     wait_ms = round(1000 * backoff_s(policy, history.attempts + history.throttled, draw, wait_s))
     if history.waited_ms + wait_ms > 1000 * policy.retry_total_s:
@@ -189,9 +189,29 @@ def query_retry_wait_s(
     return float(min(max(backoff, retry_after_s or 0.0, MIN_QUERY_WAIT_S), MAX_WAIT_S))
 
 
+def plan_query_retry(
+    policy: QueryRetryPolicy,
+    history: History,
+    reason: FailureReason,
+    *,
+    now_ms: int,
+    wait_s: float | None = None,
+) -> tuple[History, RetryAt | GiveUp]:
+    """Decides what follows a query that failed; see `plan_retry`, but here a 429 counts as an attempt.
+
+    >>> plan_query_retry(QueryRetryPolicy(), History(), FailureReason.RATE_LIMITED, now_ms=0)[1]
+    RetryAt(ms=30000, is_attempt=True)
+    """
+    history = history._replace(attempts=history.attempts + 1, code=reason.api_code)
+    next_s = query_retry_wait_s(policy, reason, retries=history.attempts - 1, retry_after_s=wait_s)
+    if next_s is None:
+        return history, GiveUp(history.code)
+    return history, RetryAt(now_ms + round(1000 * next_s), is_attempt=True)
+
+
 def _allowed_retries(policy: QueryRetryPolicy, reason: FailureReason | None) -> int:
     """Returns how many retries a failure of this kind gets."""
     if reason is FailureReason.RATE_LIMITED:
         return policy.max_retries
-    is_transient = reason in RETRYABLE and reason not in ENDS_QUERY_RUN
+    is_transient = reason is not None and reason.is_retried and not reason.ends_queries
     return policy.retry_errors if is_transient else 0

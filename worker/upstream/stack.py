@@ -7,14 +7,18 @@ upstream.close()
 """
 
 import os
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from shared import keys
 from shared.errors import RedisUnreachableError
 from shared.ledger.ledger import Ledger
+from shared.ledger.scripts import Library, Script, compose, ledger_library
+from shared.ledger.times import TIMES, Times
 from shared.settings import CACHE_TTL_S
+from worker.upstream import constants
 from worker.upstream.budget import Budget
 from worker.upstream.cache import ResponseCache
 from worker.upstream.contacts import Contacts
@@ -22,11 +26,19 @@ from worker.upstream.gate import Gate, always
 from worker.upstream.limiter import Limiter
 from worker.upstream.model_caller import ModelCaller
 from worker.upstream.script_batcher import ScriptBatcher
-from worker.upstream.upstream_scripts import compose_all
 
 if TYPE_CHECKING:
     import aiohttp
 
+FOLDER: Final = Path(__file__).parent / "lua"
+NAMES: Final = (
+    "acquire", "release", "renew_permits",
+    "look_up", "keep_answer", "renew_leads",
+    "reserve", "settle_cost", "renew_reservations",
+    "answered", "unreached", "absent",
+    "add_counts",
+)  # fmt: skip
+"""The scripts of `lua/`, which stand on the ledger's keys, numbers and functions."""
 RENEWALS: Final = 3
 """Renewals of a permit, a reservation or a question under way, in the time for which each is granted."""
 
@@ -111,3 +123,23 @@ def _worker_of(permit: str) -> str:
     'cases-1.4711@host'
     """
     return permit.split(" ", 2)[-1].rsplit(".", 2)[0]
+
+
+def upstream_library(times: Times) -> Library:
+    """Names what the scripts are made of, with these times."""
+    ledger = ledger_library(times)
+    return Library((FOLDER, *ledger.folders), (*ledger.sources, constants.lua_source))
+
+
+def compose_all(replaced: Mapping[str, str] | None = None, *, times: Times = TIMES) -> dict[str, Script]:
+    """Reads every script by name.
+
+    Args:
+        replaced: functions to use instead of those in `lua/lib`; tests put their own clock under `now`.
+        times: the ledger's; by default the standard ones.
+
+    >>> sorted(compose_all()) == sorted(NAMES)
+    True
+    """
+    library = upstream_library(times)
+    return {name: compose(name, library, replaced) for name in NAMES}

@@ -11,6 +11,7 @@ from typing import Any
 from producer.aggregate.queries import TARGETS, calculate_metrics
 from producer.harness.program import main as _main
 from producer.load.baselines import BASELINES_PATH, load_baselines
+from producer.queries.results import AskedQuery
 from producer.report.queries import console
 from producer.report.queries.files import (
     REPORT_MD_PATH,
@@ -89,7 +90,8 @@ def run_all_queries(
     numbers = {baseline["id"]: number for number, baseline in enumerate(baselines, 1)}
 
     def print_result(result: dict[str, Any]) -> None:
-        print(console.query_line(result, number=numbers[result["id"]], of=len(baselines)), end="", flush=True)
+        line = console.query_line(AskedQuery(result), number=numbers[result["id"]], of=len(baselines))
+        print(line, end="", flush=True)
 
     def print_retry(name: str, retry: int, wait_s: float) -> None:
         print(console.retry_line(name, retry=retry, of=MAX_RETRIES, wait_s=wait_s), end="", flush=True)

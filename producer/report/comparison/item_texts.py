@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import msgspec
 
-from producer.aggregate.queries import check_of
+from producer.queries.results import AskedQuery
 from producer.report.cases.reasons import without_answer
 from producer.report.queries.check_reasons import FAILED, PASSED, failures, word_of
 from producer.report.transcript import answer_text, as_read, as_text
 from shared.contracts.checks import finding
 from shared.contracts.prompts import SYSTEM_ROLES
-from shared.contracts.query_vocabulary import CHECKS, failed, json_object
+from shared.contracts.query_vocabulary import CHECKS
 
 Line = Mapping[str, Any]
 MOST_CHARS: Final = 20_000
@@ -148,16 +148,12 @@ def case_reason(result: Line) -> str:
 
 def texts_of_query(line: Line) -> ItemTexts:
     """Returns the answer of an API, and what its checks found."""
-    result = line["result"]
-    answer = json_object(result.get("response")).get("answer")
-    if failed(dict(result)):
-        reason = str(result.get("error") or "")
-    else:
-        reason = "" if result["overall_pass"] else "; ".join(failures(result))
-    found = _texts({"asked": result["query"], **line}, answer if isinstance(answer, str) else "", reason)
-    if failed(dict(result)):
-        return found
-    words = {name: word_of(check_of(result, name)) for name in CHECKS}
+    query = AskedQuery(line["result"])
+    answer, asked = query.answer if isinstance(query.answer, str) else "", {"asked": query.query, **line}
+    if query.is_failed:
+        return _texts(asked, answer, str(query.error or ""))
+    found = _texts(asked, answer, "" if query.passed else "; ".join(failures(query)))
+    words = {name: word_of(query.check(name)) for name in CHECKS}
     checks = [CheckText(name, _PASSES.get(word)) for name, word in words.items()]
     return msgspec.structs.replace(found, checks=checks)
 

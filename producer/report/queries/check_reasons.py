@@ -1,19 +1,17 @@
 """Writes what the six checks of a query found, in a line each, and counts their verdicts over a run."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from producer.aggregate.queries import check_of
 from producer.aggregate.related import ByCase
 from producer.aggregate.statistics import wilson
 from producer.documents import Rate
+from producer.queries.results import AskedQuery, CheckFindings
 from producer.report.cells import plain
 from producer.text import plural
-from shared.contracts.query_vocabulary import CHECKS, failed
+from shared.contracts.query_vocabulary import CHECKS
 from worker.queries.fields import DOCUMENT_FIELDS, at
-
-Check = Mapping[str, Any]
 
 REASON_CHARS: Final = 300
 """Of what a check found."""
@@ -50,7 +48,7 @@ class CheckCounts:
     """Counts the verdicts of the checks on queries with an answer.
 
     >>> counts = CheckCounts()
-    >>> counts.add({"error": None, "checks": {"latency": {"pass": True}}})
+    >>> counts.add(AskedQuery({"checks": {"latency": {"pass": True}}}))
     >>> [(row.passed, row.failed) for row in counts.rows()][-1]
     (1, 0)
     """
@@ -59,14 +57,14 @@ class CheckCounts:
         self._words = Counter[tuple[str, str]]()
         self._by_query = {name: ByCase() for name in CHECKS}
 
-    def add(self, result: Mapping[str, Any]) -> None:
-        """Takes one result with the nine keys of the document."""
-        if failed(result):
+    def add(self, query: AskedQuery) -> None:
+        """Takes one result."""
+        if query.is_failed:
             return
         for name in CHECKS:
-            word = word_of(check_of(result, name))
+            word = word_of(query.check(name))
             self._words[name, word] += 1
-            self._by_query[name].add(result.get("id"), (int(word == PASSED), int(word == FAILED)))
+            self._by_query[name].add(query.id, (int(word == PASSED), int(word == FAILED)))
 
     def rows(self) -> list[CountedCheck]:
         """Returns what a table shows of each check."""
@@ -80,15 +78,15 @@ class CheckCounts:
         return CountedCheck(name, passed, failures, not_applicable, rate, REASON_OF_CHECK[name])
 
 
-def word_of(check: Check) -> str:
+def word_of(check: CheckFindings) -> str:
     """Returns the verdict of a check.
 
-    >>> word_of({"pass": True}), word_of({"pass": True, "applicable": False}), word_of({})
-    ('pass', 'N/A', 'fail')
+    >>> [word_of(CheckFindings(keys)) for keys in ({"pass": True}, {"pass": True, "applicable": False}, {})]
+    ['pass', 'N/A', 'fail']
     """
-    if not check.get("applicable", True):
+    if not check.is_applicable:
         return NOT_APPLICABLE
-    return PASSED if check.get("pass") else FAILED
+    return PASSED if check.passed else FAILED
 
 
 class FoundByCheck(NamedTuple):
@@ -101,48 +99,48 @@ class FoundByCheck(NamedTuple):
     reason: str
 
 
-def found_by_checks(result: Mapping[str, Any]) -> list[FoundByCheck]:
+def found_by_checks(query: AskedQuery) -> list[FoundByCheck]:
     """Returns the six checks of a result, each with its verdict and what it found."""
     found = list[FoundByCheck]()
     for name in CHECKS:
-        check = check_of(result, name)
+        check = query.check(name)
         word, reason = word_of(check), _REASONS[name](check)
         if name == "expected_docs" and word == FAILED:
-            reason += _without_ids(result)
+            reason += _without_ids(query)
         found.append(FoundByCheck(name, word, plain(reason, REASON_CHARS)))
     return found
 
 
-def failures(result: Mapping[str, Any]) -> list[str]:
+def failures(query: AskedQuery) -> list[str]:
     """Returns the failed checks, each with what it found.
 
     >>> slow = {"latency_ms": 7_000, "threshold_ms": 5_000}
-    >>> failures({"checks": dict.fromkeys(CHECKS, {"pass": True}) | {"latency": slow}})
+    >>> failures(AskedQuery({"checks": dict.fromkeys(CHECKS, {"pass": True}) | {"latency": slow}}))
     ['latency: 7,000 ms, limit 5,000 ms']
     """
-    return [f"{check.name}: {check.reason}" for check in found_by_checks(result) if check.word == FAILED]
+    return [f"{check.name}: {check.reason}" for check in found_by_checks(query) if check.word == FAILED]
 
 
-def _keywords(check: Check) -> str:
+def _keywords(check: CheckFindings) -> str:
     """What `must_contain` found."""
-    total = check.get("total") or 0
+    total = check.number("total")
     if not total:
         return "no keyword required"
-    missing = _quoted(check.get("missing"))
+    missing = _quoted(check.texts("missing"))
     if not missing:
         return f"{total} of {plural(total, 'keyword')} found"
-    return f"lacks {missing} ({check.get('matched', 0)} of {plural(total, 'keyword')} found)"
+    return f"lacks {missing} ({check.number('matched')} of {plural(total, 'keyword')} found)"
 
 
-def _forbidden(check: Check) -> str:
+def _forbidden(check: CheckFindings) -> str:
     """What `must_not_contain` found."""
-    found = _quoted(check.get("found"))
+    found = _quoted(check.texts("found"))
     return f"contains {found}" if found else "no forbidden keyword"
 
 
-def _documents(check: Check) -> str:
+def _documents(check: CheckFindings) -> str:
     """What `expected_docs` found."""
-    expected, found = _listed(check.get("expected")), _listed(check.get("found"))
+    expected, found = ", ".join(check.texts("expected")), ", ".join(check.texts("found"))
     if not expected:
         return "no document expected"
     if not found:
@@ -150,13 +148,13 @@ def _documents(check: Check) -> str:
     return f"retrieved {found}" if found == expected else f"retrieved {found}, of {expected}"
 
 
-def _without_ids(result: Mapping[str, Any]) -> str:
+def _without_ids(query: AskedQuery) -> str:
     """Explains that no document of a reply has an id, and what helps; empty where one has, or there is none.
 
-    >>> _without_ids({"response": {"relatedDocs": [{"docId": "d1"}]}}), _without_ids({"response": None})
-    ('', '')
+    >>> _without_ids(AskedQuery({"response": {"relatedDocs": [{"docId": "d1"}]}}))
+    ''
     """
-    related = at(result, f"/response{DOCUMENT_FIELDS.related_docs}")
+    related = at(query.response, DOCUMENT_FIELDS.related_docs)
     if not isinstance(related, list) or not related:
         return ""
     if any(isinstance(at(entry, DOCUMENT_FIELDS.doc_id), str) for entry in related):
@@ -167,40 +165,35 @@ def _without_ids(result: Mapping[str, Any]) -> str:
     )
 
 
-def _citations(check: Check) -> str:
+def _citations(check: CheckFindings) -> str:
     """What `citation_present` found."""
-    counts = {noun: int(check.get(f"{noun}_count") or 0) for noun in ("source", "citation")}
-    if check.get("reason"):
-        return str(check["reason"])
+    counts = {noun: check.number(f"{noun}_count") for noun in ("source", "citation")}
+    if check.reason:
+        return check.reason
     if not any(counts.values()):
         return "cites nothing"
     return ", ".join(plural(number, noun) for noun, number in counts.items())
 
 
-def _declined(check: Check) -> str:
+def _declined(check: CheckFindings) -> str:
     """What `oos_handling` found."""
-    if not check.get("applicable", True):
+    if not check.is_applicable:
         return "in scope"
-    found = _quoted(check.get("signals_found"))
+    found = _quoted(check.texts("signals_found"))
     return f"declined with {found}" if found else "out of scope, but not declined"
 
 
-def _latency(check: Check) -> str:
+def _latency(check: CheckFindings) -> str:
     """What `latency` found."""
-    return f"{check.get('latency_ms', 0):,} ms, limit {check.get('threshold_ms', 0):,} ms"
+    return f"{check.number('latency_ms'):,} ms, limit {check.number('threshold_ms'):,} ms"
 
 
-def _listed(texts: Any) -> str:
-    """Joins texts."""
-    return ", ".join(text for text in texts or () if isinstance(text, str))
-
-
-def _quoted(texts: Any) -> str:
+def _quoted(texts: Sequence[str]) -> str:
     """Joins texts of people's own choice, each in quotation marks."""
-    return ", ".join(f'"{text}"' for text in texts or () if isinstance(text, str))
+    return ", ".join(f'"{text}"' for text in texts)
 
 
-_REASONS: Final[Mapping[str, Callable[[Check], str]]] = {
+_REASONS: Final[Mapping[str, Callable[[CheckFindings], str]]] = {
     "must_contain": _keywords,
     "must_not_contain": _forbidden,
     "expected_docs": _documents,

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from producer.aggregate.queries import targets
 from producer.queries.documents import Metrics
+from producer.queries.results import AskedQuery
 from producer.report.cells import plain
-from shared.contracts.query_vocabulary import confidence_of, failed
+from shared.contracts.query_vocabulary import confidence_of
 
 TITLE: Final = "Waypoint Co-Pilot - Evaluation Harness"
 RULE: Final = "=" * 60
@@ -83,22 +84,21 @@ def estimate(queries: int, delay_s: int) -> str:
     return _text((f"  Estimated run time: ~{minutes}m {seconds}s",))
 
 
-def query_line(result: Mapping[str, Any], *, number: int, of: int) -> str:
+def query_line(query: AskedQuery, *, number: int, of: int) -> str:
     r"""Returns the line of one query that is done; what it says at the end is the verdict of all checks.
 
     >>> result = {"id": "Q-01", "query": "How?", "client_latency_ms": 12, "error": None, "overall_pass": True,
     ...           "response": {"confidence": {"level": "high"}}}
-    >>> query_line(result, number=1, of=50)
+    >>> query_line(AskedQuery(result), number=1, of=50)
     '  [01/50] Q-01: "How?" (12ms) [high] PASS\n'
     """
     width = max(MIN_INDEX_DIGITS, len(str(of)))
-    query = plain(result.get("query"), QUERY_CHARS)
-    start = f'  [{number:0{width}}/{of}] {plain(result.get("id"))}: "{query}"'
-    start += f" ({result.get('client_latency_ms', 0)}ms)"
-    if failed(result):
-        return _text((f"{start} ERROR: {plain(result.get('error'), 200)}",))
-    level = plain(confidence_of(result.get("response"))[0], 20) or "-"
-    return _text((f"{start} [{level}] {'PASS' if result.get('overall_pass') else 'FAIL'}",))
+    start = f'  [{number:0{width}}/{of}] {plain(query.id)}: "{plain(query.query, QUERY_CHARS)}"'
+    start += f" ({query.client_ms or 0}ms)"
+    if query.is_failed:
+        return _text((f"{start} ERROR: {plain(query.error, 200)}",))
+    level = plain(confidence_of(query.response)[0], 20) or "-"
+    return _text((f"{start} [{level}] {'PASS' if query.passed else 'FAIL'}",))
 
 
 def retry_line(identifier: str, *, retry: int, of: int, wait_s: float) -> str:

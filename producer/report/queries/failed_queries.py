@@ -1,10 +1,11 @@
 """What a terminal shows of single queries after a run: failures by reason, and errors by message."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from producer.queries.documents import QueriesRun
+from producer.queries.results import AskedQuery
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, unpainted
 from producer.report.queries.check_reasons import FAILED, NO_CHECK, REASON_OF_CHECK, found_by_checks
@@ -13,7 +14,6 @@ from producer.tables import hanging, terminal_width
 from producer.text import grouped
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
-from shared.contracts.query_vocabulary import json_object
 
 MOST_FAILURES: Final = 10
 """Failed queries that are shown, and errors that differ; `results --failed` lists all."""
@@ -57,9 +57,9 @@ class QueryFailures:
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
         for query in opened(rows):
-            if query.result is None or (not query.code and query.result["overall_pass"]):
+            if query.result is None or (not query.code and query.result.passed):
                 continue
-            name = plain(query.result["id"], NAME_CHARS)
+            name = plain(query.result.id, NAME_CHARS)
             if query.code:
                 self._add_error(plain(query.explained(self._settings), MESSAGE_CHARS), name)
             else:
@@ -89,7 +89,7 @@ class QueryFailures:
             paint("✗", "red") + line[1:] if mark else line for mark, line in zip(marked, lines, strict=True)
         )
 
-    def _add_failure(self, result: Mapping[str, Any], name: str) -> None:
+    def _add_failure(self, result: AskedQuery, name: str) -> None:
         """Counts a query under the first check that failed, and names it while there are few."""
         failed = [check for check in found_by_checks(result) if check.word == FAILED]
         reason = REASON_OF_CHECK[failed[0].name] if failed else NO_CHECK
@@ -97,7 +97,7 @@ class QueryFailures:
         shown = self._failed.setdefault(reason, [])
         if self._failures.total() <= MOST_FAILURES:
             line = plain(f"{name} {'; '.join(check.reason for check in failed)}", MESSAGE_CHARS)
-            answer = plain(json_object(result.get("response")).get("answer"), _room())
+            answer = plain(result.answer, _room())
             shown.append(_Failure(line, answer))
         else:
             self._left += 1

@@ -11,6 +11,7 @@ from msgspec import convert
 
 from producer.atomic_file import atomic_file
 from producer.queries.documents import Metrics
+from producer.queries.results import AskedQuery
 from producer.report.queries.to_csv import results_csv
 from producer.report.queries.to_json import results_json
 from producer.report.queries.to_markdown import report_markdown
@@ -113,7 +114,8 @@ def write_report_md(
         ConfigError: the file cannot be written.
         InfrastructureError: the disk is full.
     """
-    _write(path, report_markdown(results, convert(metrics, Metrics), run_id, notes=notes).encode())
+    asked = list(map(AskedQuery, results))
+    _write(path, report_markdown(asked, convert(metrics, Metrics), run_id, notes=notes).encode())
 
 
 def _write(path: Path, content: bytes) -> None:

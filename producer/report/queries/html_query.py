@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from producer.aggregate.queries import check_of, is_citation_applicable, is_vacuous
+from producer.queries.results import AskedQuery
 from producer.report.cells import plain
 from producer.report.html.rendering import Text, cut
 from producer.report.queries.check_reasons import (
@@ -25,7 +25,6 @@ from producer.text import duration, plural
 from shared.clock import iso_utc
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import CHECKS, confidence_of, json_object
-from shared.contracts.query_vocabulary import failed as has_no_answer
 from shared.names import Outcome
 from shared.runs import RunInfo
 from shared.runs.info import PATH_KEY
@@ -104,38 +103,37 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
     """
     row, result = query.row, query.result
     baseline = _input(query)
-    shown = baseline if result is None else result
+    shown = result or AskedQuery(baseline)
     letter = LETTERS.get(row.outcome, "n")
     found = found_by_checks(shown) if letter in "pf" else []
-    response = json_object(shown.get("response"))
-    sources = sources_of(response)
+    sources = sources_of(shown.response)
     cited = [source for source in sources if source.is_cited]
     tags = _tags(query, baseline)
-    name = plain(shown.get("id"), NAME_CHARS) + (f" #{row.index % run.repeat + 1}" if run.repeat > 1 else "")
-    latency = None if result is None else result["client_latency_ms"]
+    name = plain(shown.id, NAME_CHARS) + (f" #{row.index % run.repeat + 1}" if run.repeat > 1 else "")
+    latency = None if result is None else result.client_ms
     filled = {
         "id": element_id(row.index),
         "name": name,
         "letter": letter,
         "word": WORDS[letter],
-        "gist": plain(shown.get("query"), GIST_CHARS),
-        "category": plain(shown.get("category"), NAME_CHARS),
+        "gist": plain(shown.query, GIST_CHARS),
+        "category": plain(shown.category, NAME_CHARS),
         "tags": tags,
         "why": _why(query, found),
-        "figures": list(_figures(query, response, latency)),
-        "answer": plain(_answer(response), GIST_CHARS),
+        "figures": list(_figures(query, shown, latency)),
+        "answer": plain(_answer(shown), GIST_CHARS),
         "cited": [plain(source.short, SOURCE_CHARS) for source in cited[:MOST_CITED]],
         "sourcenote": _source_note(cited, len(sources) - len(cited), letter),
         "marks": "".join(_MARKS[check.word] for check in found) or "n" * len(CHECKS),
         "marks_text": _marks_text(found),
-        **_details(query, baseline, found, response, limit),
+        **_details(query, baseline, found, limit),
         "sources": [_source(source, limit) for source in cited[:MOST_LISTED]],
         "retrieved": [_source(source, limit) for source in sources if not source.is_cited][:MOST_LISTED],
-        "command": command_of(info, run, str(shown.get("id"))),
+        "command": command_of(info, run, str(shown.id)),
     }
     facets = {
         "reason": _reasons(query, found),
-        "category": [plain(shown.get("category"), NAME_CHARS)],
+        "category": [plain(shown.category, NAME_CHARS)],
         "tag": tags,
     }
     return ShownQuery(filled, letter, facets, latency)
@@ -165,12 +163,13 @@ def _input(query: OpenedQuery) -> dict[str, Any]:
 def _tags(query: OpenedQuery, baseline: Mapping[str, Any]) -> list[str]:
     """Returns the tags by which queries are filtered, beside their category."""
     result = query.result
-    tags = [OUT_OF_SCOPE] * bool((result or baseline).get("is_oos"))
+    tags = [OUT_OF_SCOPE] if (result or AskedQuery(baseline)).is_oos else []
     for key in _TAG_KEYS:
         value = baseline.get(key)
         tags += [plain(tag, NAME_CHARS) for tag in (value if isinstance(value, list) else [value])]
     if result is not None and not query.code:
-        tags += [NO_CITATION] * (not is_citation_applicable(result)) + [NO_KEYWORD] * is_vacuous(result)
+        tags += [] if result.is_citation_applicable else [NO_CITATION]
+        tags += [NO_KEYWORD] if result.is_vacuous else []
     if query.row.attempts > 1:
         tags.append(RETRIED)
     return list(dict.fromkeys(filter(None, tags)))
@@ -181,7 +180,7 @@ def _why(query: OpenedQuery, found: Sequence[FoundByCheck]) -> str:
     if query.result is None:
         return "the run ended before it was sent"
     if query.code:
-        return plain(query.shown["error"], WHY_CHARS)
+        return plain(query.shown.error, WHY_CHARS)
     failed = [check.reason for check in found if check.word == FAILED]
     if not failed and query.row.outcome is Outcome.FAILED:
         return NO_CHECK
@@ -193,25 +192,24 @@ def _reasons(query: OpenedQuery, found: Sequence[FoundByCheck]) -> list[str]:
     if query.result is None:
         return [NEVER_SENT]
     if query.code:
-        return [plain(query.shown["error"], ERROR_CHARS) or query.code]
+        return [plain(query.shown.error, ERROR_CHARS) or query.code]
     failed = [REASON_OF_CHECK[check.name] for check in found if check.word == FAILED]
     return failed or [NO_CHECK] * (query.row.outcome is Outcome.FAILED)
 
 
-def _figures(query: OpenedQuery, response: Mapping[str, Any], latency: int | None) -> Iterator[str]:
+def _figures(query: OpenedQuery, shown: AskedQuery, latency: int | None) -> Iterator[str]:
     """Yields what stands at the end of the first line: the time of the request, and what the server says."""
     if query.row.attempts > 1:
         yield f"sent {query.row.attempts:,} times"
     if latency is not None:
         yield f"{latency:,} ms"
-    own = json_object(response.get("metadata")).get("latencyMs")
-    if isinstance(own, int | float):
-        yield f"server {own:,} ms"
+    if shown.own_ms is not None:
+        yield f"server {shown.own_ms:,} ms"
 
 
-def _answer(response: Mapping[str, Any]) -> str:
+def _answer(shown: AskedQuery) -> str:
     """Returns the answer as text; empty without one."""
-    answer = response.get("answer")
+    answer = shown.answer
     return "" if answer is None else answer if isinstance(answer, str) else _json(answer)
 
 
@@ -242,13 +240,12 @@ def _details(
     query: OpenedQuery,
     baseline: Mapping[str, Any],
     found: Sequence[FoundByCheck],
-    response: Mapping[str, Any],
     limit: int,
 ) -> dict[str, Any]:
     """Returns what only the panel shows."""
-    shown = baseline if query.result is None else query.result
+    shown = query.result or AskedQuery(baseline)
     ordered = sorted(found, key=lambda check: check.word == PASSED)
-    confidence = " - ".join(filter(None, (plain(part, limit) for part in confidence_of(response))))
+    confidence = " - ".join(filter(None, (plain(part, limit) for part in confidence_of(shown.response))))
     return {
         "checks": [
             (_MARKS[check.word], check.name, "", [check.reason])
@@ -256,19 +253,19 @@ def _details(
             if check.word != NOT_APPLICABLE
         ],
         "idle": [(check.name, check.reason) for check in found if check.word == NOT_APPLICABLE],
-        "query": cut(str(shown.get("query") or ""), limit),
-        "reply": cut(_answer(response), limit) if response.get("answer") is not None else None,
+        "query": cut(str(shown.query or ""), limit),
+        "reply": cut(_answer(shown), limit) if shown.answer is not None else None,
         "error": cut(query.error, limit) if query.code else None,
         "confidence": Text(confidence) if confidence else None,
         "wanted": list(wanted_of(baseline, shown)),
-        "times": list(_times(query, response)),
+        "times": list(_times(query)),
     }
 
 
-def wanted_of(baseline: Mapping[str, Any], shown: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def wanted_of(baseline: Mapping[str, Any], shown: AskedQuery) -> Iterator[tuple[str, str]]:
     """Yields what a baseline demands, with a mark at what an answer failed by, and its further keys."""
-    checked = {} if has_no_answer(shown) else shown
-    wrong = {key: check_of(checked, key).get(found) or () for key, found in _WRONG.items()}
+    checked = AskedQuery({}) if shown.is_failed else shown
+    wrong = {key: checked.check(key).texts(found) for key, found in _WRONG.items()}
     for key, label in _ASKED.items():
         texts = [text for text in baseline.get(key) or () if isinstance(text, str)]
         if texts:
@@ -279,20 +276,19 @@ def wanted_of(baseline: Mapping[str, Any], shown: Mapping[str, Any]) -> Iterator
             yield plain(key, NAME_CHARS), plain(value if isinstance(value, str) else _json(value), WHY_CHARS)
 
 
-def _times(query: OpenedQuery, response: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _times(query: OpenedQuery) -> Iterator[tuple[str, str]]:
     """Yields how long it took, how often it was sent, and what the reply says of itself."""
     row, result = query.row, query.result
     if result is None:
         return
-    metadata = json_object(response.get("metadata"))
-    yield "whole request", f"{result['client_latency_ms'] or 0:,} ms"
-    if isinstance(metadata.get("latencyMs"), int | float):
-        yield "server", f"{metadata['latencyMs']:,} ms"
+    yield "whole request", f"{result.client_ms or 0:,} ms"
+    if result.own_ms is not None:
+        yield "server", f"{result.own_ms:,} ms"
     if row.attempts > 1:
         yield "sent", f"{row.attempts:,} times, within {duration((row.finished_ms - row.started_ms) / 1000)}"
     if row.started_ms:
         yield "began", iso_utc(row.started_ms)
-    for key, value in metadata.items():
+    for key, value in result.metadata.items():
         if key not in {"latencyMs", "query"} and value not in (None, "", []):
             yield plain(key, NAME_CHARS), plain(value if isinstance(value, str) else _json(value), WHY_CHARS)
 

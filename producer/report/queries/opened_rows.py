@@ -5,15 +5,28 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from producer.queries.results import AskedQuery
 from shared.codecs.item_rows import POISON_CODE, POISON_ERROR, ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.names import Outcome
 from shared.upstream.addresses import shown_url, with_path
 from shared.upstream.failure_reasons import NOT_FOUND
+from worker.queries.checks import query_result
 from worker.queries.reply import Reply
-from worker.queries.verdict import query_result
+
+
+class _Error(msgspec.Struct):
+    code: str
+    status: int | None = None
+
+
+class _ErrorLine(msgspec.Struct):
+    error: _Error
+    result: dict[str, Any]
+
 
 _decode = msgspec.json.decode
+_error = msgspec.json.Decoder(_ErrorLine).decode
 
 
 class OpenedQuery(NamedTuple):
@@ -21,8 +34,8 @@ class OpenedQuery(NamedTuple):
 
     row: ItemRow
     """As it is stored."""
-    result: dict[str, Any] | None
-    """The nine keys of the document; None when the run ended before it was sent."""
+    result: AskedQuery | None
+    """None when the run ended before it was sent."""
     code: str
     """Error code; empty when it has an answer."""
     status: int = 0
@@ -42,15 +55,15 @@ class OpenedQuery(NamedTuple):
 
     def _worded(self, status: str) -> str:
         """Returns why there is no answer, with what is said of the HTTP status."""
-        return f"{self.code}{status}: {self.result['error']}" if self.code and self.result else ""
+        return f"{self.code}{status}: {self.result.error}" if self.code and self.result else ""
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> AskedQuery:
         """The result as reports for people show it: an error with its HTTP status."""
-        result = self.result or {}
-        error = result.get("error")
-        is_said = not self.status or str(self.status) in str(error)
-        return result if is_said else {**result, "error": f"HTTP {self.status}: {error}"}
+        result = self.result or AskedQuery({})
+        if not self.status or str(self.status) in str(result.error):
+            return result
+        return AskedQuery({**result.keys, "error": f"HTTP {self.status}: {result.error}"})
 
 
 def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedQuery]:
@@ -58,16 +71,16 @@ def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedQuery]:
     for row in rows:
         if row.code == POISON_CODE:
             code, message = POISON_ERROR
-            yield OpenedQuery(row, query_result(_decode(row.line), Reply(None, 0, 0, message)), code)
+            lost = query_result(_decode(row.line), Reply(None, 0, 0, message))
+            yield OpenedQuery(row, AskedQuery(lost), code)
         elif row.outcome is Outcome.ERROR:
-            line = _decode(row.line)
-            error = line["error"]
-            yield OpenedQuery(row, line["result"], str(error["code"]), int(error.get("status") or 0))
+            line = _error(row.line)
+            yield OpenedQuery(row, AskedQuery(line.result), line.error.code, line.error.status or 0)
         else:
-            yield OpenedQuery(row, _decode(row.line) if row.code else None, "")
+            yield OpenedQuery(row, AskedQuery(_decode(row.line)) if row.code else None, "")
 
 
 def poisoned(row: ItemRow) -> tuple[str, str, Any]:
     """Returns code, message and result of a query that no worker survived."""
     [query] = opened([row])
-    return query.code, str((query.result or {}).get("error")), query.result
+    return query.code, str(query.shown.error), query.shown.keys

@@ -5,7 +5,7 @@ wait on disk for the one, and for the other only what the report shows of them i
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from shutil import copyfileobj
 from tempfile import TemporaryFile
 from textwrap import indent
@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final
 from msgspec import to_builtins
 
 from producer.queries.documents import QueriesRun
+from producer.queries.results import AskedQuery
 from producer.report.cells import csv_lines, markdown
 from producer.report.queries.check_reasons import failures
 from producer.report.queries.opened_rows import opened
@@ -27,7 +28,6 @@ from producer.report.run_verdict import verdict_with
 from producer.text import plural
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
-from shared.contracts.query_vocabulary import json_object
 from shared.runs import RunInfo
 
 MOST_FAILURES: Final = 500
@@ -79,7 +79,9 @@ class QueriesJsonReport:
         """Keeps some results on disk, as they will stand in the file."""
         for query in opened(rows):
             if query.result is not None:
-                text = indent(json.dumps(query.result, indent=2, ensure_ascii=False, allow_nan=False), "    ")
+                text = indent(
+                    json.dumps(query.result.keys, indent=2, ensure_ascii=False, allow_nan=False), "    "
+                )
                 self._waiting.write(self._between + text.encode(errors="backslashreplace"))
                 self._between = b",\n"
 
@@ -125,8 +127,8 @@ class QueriesMarkdownReport:
                 continue
             self._sections.add(query.shown)
             if query.code:
-                self._errors.setdefault(query.error, []).append(str(query.result["id"]))
-            elif not query.result["overall_pass"]:
+                self._errors.setdefault(query.error, []).append(str(query.result.id))
+            elif not query.result.passed:
                 self._failures += 1
                 if len(self._failed) < MOST_FAILURES:
                     self._failed.append(_failed_row(query.result))
@@ -185,13 +187,12 @@ def _unsent(document: QueriesRun) -> list[str]:
     return [f"partial: {counts.done} of {counts.total} queries were sent ({document.state})"]
 
 
-def _failed_row(result: Mapping[str, Any]) -> tuple[str, ...]:
+def _failed_row(result: AskedQuery) -> tuple[str, ...]:
     """Makes the row of a query that failed."""
-    response = json_object(result["response"])
-    sources = [source.short for source in sources_of(response) if source.is_cited]
+    sources = [source.short for source in sources_of(result.response) if source.is_cited]
     return (
-        f"{markdown(result['id'])}: {markdown(result['query'], EXCERPT_CHARS)}",
+        f"{markdown(result.id)}: {markdown(result.query, EXCERPT_CHARS)}",
         markdown("; ".join(failures(result)) or "no check is applicable", ERROR_CHARS),
-        markdown(response.get("answer"), ANSWER_CHARS),
+        markdown(result.answer, ANSWER_CHARS),
         markdown("; ".join(sources), EXCERPT_CHARS) or "none",
     )

@@ -4,20 +4,14 @@ Every row is made of one result alone, so that a report may keep rows instead of
 whoever writes them: each function is given how.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
-from producer.aggregate.queries import (
-    check_of,
-    is_citation_applicable,
-    is_cited,
-    latency_ms,
-    targets,
-)
+from producer.aggregate.queries import targets
 from producer.queries.documents import Metrics
-from shared.contracts.query_vocabulary import CHECKS, confidence_of, failed, json_object
+from producer.queries.results import AskedQuery
+from shared.contracts.query_vocabulary import CHECKS, confidence_of
 
-Result = Mapping[str, Any]
 Row = tuple[str, ...]
 Cell = Callable[..., str]
 """Makes hostile text safe for one cell, given the text and its longest length: `plain` or `markdown`."""
@@ -38,7 +32,7 @@ class Listing(NamedTuple):
 
     title: str
     columns: Row
-    row: Callable[[Result, Cell], Row | None]
+    row: Callable[[AskedQuery, Cell], Row | None]
     """Makes the row; None for a result that does not stand in it."""
 
 
@@ -86,59 +80,61 @@ def not_applicable_note(in_scope: int, of: int) -> str:
     return f"In scope, and so left out of citation accuracy: {in_scope} of {of}." if of else ""
 
 
-def _keyword_failure(result: Result, cell: Cell) -> Row | None:
+def _keyword_failure(query: AskedQuery, cell: Cell) -> Row | None:
     """Section 4: in-scope answers that lack required keywords."""
-    if failed(result) or result.get("is_oos") or passed(result, "must_contain"):
+    check = query.check("must_contain")
+    if query.is_failed or query.is_oos or check.passed:
         return None
-    return (_query(result, cell), _listed(check_of(result, "must_contain").get("missing"), cell))
+    return (_query(query, cell), cell(", ".join(check.texts("missing")), LIST_CHARS))
 
 
-def _hallucination(result: Result, cell: Cell) -> Row | None:
+def _hallucination(query: AskedQuery, cell: Cell) -> Row | None:
     """Section 5: answers with signs of invention."""
-    if failed(result) or passed(result, "must_not_contain"):
+    check = query.check("must_not_contain")
+    if query.is_failed or check.passed:
         return None
-    return (_query(result, cell), _listed(check_of(result, "must_not_contain").get("found"), cell))
+    return (_query(query, cell), cell(", ".join(check.texts("found")), LIST_CHARS))
 
 
-def _oos_failure(result: Result, cell: Cell) -> Row | None:
+def _oos_failure(query: AskedQuery, cell: Cell) -> Row | None:
     """Section 6: out-of-scope queries that were answered instead of declined."""
-    if failed(result) or not result.get("is_oos") or passed(result, "oos_handling"):
+    if query.is_failed or not query.is_oos or query.check("oos_handling").passed:
         return None
-    return (_query(result, cell), cell(json_object(result.get("response")).get("answer"), EXCERPT_CHARS))
+    return (_query(query, cell), cell(query.answer, EXCERPT_CHARS))
 
 
-def _citation_not_applicable(result: Result, cell: Cell) -> Row | None:
+def _citation_not_applicable(query: AskedQuery, cell: Cell) -> Row | None:
     """Section 7: queries for which nothing was retrieved, so that nothing could be cited."""
-    if failed(result) or is_citation_applicable(result):
+    if query.is_failed or query.is_citation_applicable:
         return None
-    return (_scoped(result, cell), *_confidence(result, cell))
+    return (_scoped(query, cell), *_confidence(query, cell))
 
 
-def _citation_missing(result: Result, cell: Cell) -> Row | None:
+def _citation_missing(query: AskedQuery, cell: Cell) -> Row | None:
     """Section 8: queries for which chunks were retrieved and none was cited."""
-    if failed(result) or not is_citation_applicable(result) or is_cited(result):
+    if query.is_failed or not query.is_citation_applicable or query.is_cited:
         return None
-    return (_scoped(result, cell), _confidence(result, cell)[0])
+    return (_scoped(query, cell), _confidence(query, cell)[0])
 
 
-def _raw(result: Result, cell: Cell) -> Row:
+def _raw(query: AskedQuery, cell: Cell) -> Row:
     """Section 9: every query of the run, the failed ones included."""
-    name, category = cell(result.get("id")), cell(result.get("category"))
-    latency = f"{latency_ms(result)}ms"
-    if failed(result):
-        error = f"ERROR: {cell(result.get('error'), EXCERPT_CHARS)}"
+    name, category = cell(query.id), cell(query.category)
+    latency = f"{query.latency_ms}ms"
+    if query.is_failed:
+        error = f"ERROR: {cell(query.error, EXCERPT_CHARS)}"
         return (name, category, "-", "-", "-", "-", "-", latency, error)
-    is_oos = bool(result.get("is_oos"))
+    verdicts = {name: _word(query.check(name).passed) for name in CHECKS}
     return (
         name,
         category,
-        _confidence(result, cell)[0],
-        "-" if is_oos else _word(passed(result, "must_contain")),
-        _word(passed(result, "citation_present")) if is_citation_applicable(result) else "N/A",
-        _word(passed(result, "must_not_contain")),
-        _word(passed(result, "oos_handling")) if is_oos else "-",
+        _confidence(query, cell)[0],
+        "-" if query.is_oos else verdicts["must_contain"],
+        verdicts["citation_present"] if query.is_citation_applicable else "N/A",
+        verdicts["must_not_contain"],
+        verdicts["oos_handling"] if query.is_oos else "-",
         latency,
-        _word(bool(result.get("overall_pass"))) + _failed_checks(result),
+        _word(query.passed) + _failed_checks(query),
     )
 
 
@@ -156,31 +152,20 @@ FAILURES: Final = (KEYWORDS, INVENTED, OUT_OF_SCOPE, NOT_APPLICABLE, MISSING)
 """Sections 4 to 8, in the order of the document."""
 
 
-def passed(result: Result, name: str) -> bool:
-    """Returns whether one check passed."""
-    return bool(check_of(result, name).get("pass"))
-
-
-def _query(result: Result, cell: Cell) -> str:
+def _query(query: AskedQuery, cell: Cell) -> str:
     """Names a query: id and the start of its text."""
-    return f"{cell(result.get('id'))}: {cell(result.get('query'), QUERY_CHARS)}"
+    return f"{cell(query.id)}: {cell(query.query, QUERY_CHARS)}"
 
 
-def _scoped(result: Result, cell: Cell) -> str:
+def _scoped(query: AskedQuery, cell: Cell) -> str:
     """Names a query, and says if it is out of scope."""
-    return _query(result, cell) + (" (OOS)" if result.get("is_oos") else "")
+    return _query(query, cell) + (" (OOS)" if query.is_oos else "")
 
 
-def _confidence(result: Result, cell: Cell) -> tuple[str, str]:
+def _confidence(query: AskedQuery, cell: Cell) -> tuple[str, str]:
     """Returns level and reason of the reply's confidence, `-` where it has none."""
-    level, reason = confidence_of(result.get("response"))
+    level, reason = confidence_of(query.response)
     return cell(level, EXCERPT_CHARS) or "-", cell(reason, EXCERPT_CHARS) or "-"
-
-
-def _listed(texts: Any, cell: Cell) -> str:
-    """Returns a list of texts for one cell."""
-    entries = texts if isinstance(texts, list | tuple) else []
-    return cell(", ".join(entry for entry in entries if isinstance(entry, str)), LIST_CHARS)
 
 
 def _share(percent: float, of: int) -> str:
@@ -188,12 +173,11 @@ def _share(percent: float, of: int) -> str:
     return f"{percent:.1f}%" if of else "N/A"
 
 
-def _failed_checks(result: Result) -> str:
+def _failed_checks(query: AskedQuery) -> str:
     """Names the checks that a failure is due to: not all of them have a column."""
-    names = [
-        name for name in CHECKS if check_of(result, name).get("applicable", True) and not passed(result, name)
-    ]
-    return f": {', '.join(names)}" if names and not result.get("overall_pass") else ""
+    checks = {name: query.check(name) for name in CHECKS}
+    names = [name for name, check in checks.items() if check.is_applicable and not check.passed]
+    return f": {', '.join(names)}" if names and not query.passed else ""
 
 
 def _word(is_passed: bool) -> str:  # noqa: FBT001 - the one fact that is put into a word

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from producer.aggregate.queries import measured_ms, server_ms
+from producer.queries.results import AskedQuery
 from producer.report.queries.check_reasons import FAILED, NOT_APPLICABLE, found_by_checks
 from producer.report.queries.html_query import wanted_of
 from producer.report.queries.opened_rows import OpenedQuery, opened
@@ -37,11 +37,11 @@ def _shown(query: OpenedQuery, run: QueryRun) -> ShownItem:
     """Makes an item of a query."""
     row = query.row
     baseline = json_object(msgspec.json.decode(row.payload)) if row.payload else {}
-    result: Mapping[str, Any] = query.result or baseline
+    result = query.result or AskedQuery(baseline)
     is_checked = row.outcome in {Outcome.PASSED, Outcome.FAILED}
     found = found_by_checks(result) if is_checked else []
     failed = [f"{check.name}: {check.reason}" for check in found if check.word == FAILED]
-    name, repeat = str(result.get("id") or ""), row.index % run.repeat
+    name, repeat = str(result.id or ""), row.index % run.repeat
     never_sent = NEVER_SENT if query.result is None else ""
     return ShownItem(
         position=row.index,
@@ -49,8 +49,8 @@ def _shown(query: OpenedQuery, run: QueryRun) -> ShownItem:
         group=name,
         outcome=row.outcome,
         word=row.outcome.value,
-        asked=[Spoken("query", str(result.get("query") or ""))],
-        answered=list(_answered(json_object(result.get("response")))),
+        asked=[Spoken("query", str(result.query or ""))],
+        answered=list(_answered(result.response)),
         reason=query.explained(run) or never_sent or "; ".join(failed),
         checks=[
             f"{'✗' if check.word == FAILED else '✓'} {check.name}: {check.reason}"
@@ -74,8 +74,8 @@ def _answered(response: Mapping[str, Any]) -> Iterator[Spoken]:
 def _figures(query: OpenedQuery) -> Iterator[str]:
     """Yields latency and attempts."""
     if query.result is not None:
-        yield f"{measured_ms(query.result):,} ms"
-        if (server := server_ms(query.result)) is not None:
+        yield f"{query.result.measured_ms:,} ms"
+        if (server := query.result.server_ms) is not None:
             yield f"server {server:,} ms"
     if query.row.attempts > 1:
         yield plural(query.row.attempts, "attempt")

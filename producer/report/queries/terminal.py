@@ -9,6 +9,7 @@ from producer.aggregate.queries import TARGETS, Target, targets
 from producer.aggregate.turns import ranked
 from producer.documents import Counts
 from producer.queries.documents import QueriesRun, QueriesSummary
+from producer.queries.results import AskedQuery
 from producer.report.cells import plain
 from producer.report.interfaces import Details, Paint, Screen, unpainted
 from producer.report.queries.check_reasons import failures
@@ -66,13 +67,14 @@ def _cells(query: OpenedQuery) -> list[str]:
     """Returns the cells of one query."""
     row, result = query.row, query.result
     if result is None:
-        baseline = json_object(msgspec.json.decode(row.line)) if row.line else {}
-        return [plain(baseline.get("id"), CELL_CHARS), "", row.outcome.value, "", "", ""]
+        baseline = AskedQuery(json_object(msgspec.json.decode(row.line)) if row.line else {})
+        return [plain(baseline.id, CELL_CHARS), "", row.outcome.value, "", "", ""]
     return [
-        *(plain(result[key], CELL_CHARS) for key in ("id", "category")),
+        plain(result.id, CELL_CHARS),
+        plain(result.category, CELL_CHARS),
         row.outcome.value,
-        plain(confidence_of(result["response"])[0], CELL_CHARS),
-        f"{result['client_latency_ms']:,} ms",
+        plain(confidence_of(result.response)[0], CELL_CHARS),
+        f"{result.client_ms:,} ms",
         plain(query.error or "; ".join(failures(result)), WHY_CHARS),
     ]
 

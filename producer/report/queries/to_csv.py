@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from producer.aggregate.queries import check_of, is_citation_applicable, latency_ms
+from producer.queries.results import AskedQuery
 from producer.report.cells import csv_lines
 from shared.contracts.query_vocabulary import confidence_of
 
@@ -34,32 +34,27 @@ def results_csv(results: Iterable[Mapping[str, Any]]) -> bytes:
     >>> results_csv([]).decode().split(",")[:3]
     ['id', 'category', 'query']
     """
-    return csv_lines([COLUMNS, *map(csv_row, results)])
+    return csv_lines([COLUMNS, *(csv_row(AskedQuery(result)) for result in results)])
 
 
-def csv_row(result: Mapping[str, Any]) -> list[Any]:
+def csv_row(query: AskedQuery) -> list[Any]:
     """Returns the cells of one query."""
-    keywords = check_of(result, "must_contain")
+    keywords = query.check("must_contain")
     return [
-        result.get("id"),
-        result.get("category"),
-        result.get("query"),
-        bool(result.get("is_oos")),
-        confidence_of(result.get("response"))[0],
-        _verdict(result, "must_contain"),
-        keywords.get("matched", 0),
-        keywords.get("total", 0),
-        _verdict(result, "must_not_contain"),
-        _verdict(result, "expected_docs"),
-        _verdict(result, "citation_present"),
-        is_citation_applicable(result),
-        _verdict(result, "oos_handling"),
-        latency_ms(result),
-        bool(result.get("overall_pass")),
-        result.get("error"),
+        query.id,
+        query.category,
+        query.query,
+        query.is_oos,
+        confidence_of(query.response)[0],
+        keywords.passed,
+        keywords.number("matched"),
+        keywords.number("total"),
+        query.check("must_not_contain").passed,
+        query.check("expected_docs").passed,
+        query.check("citation_present").passed,
+        query.is_citation_applicable,
+        query.check("oos_handling").passed,
+        query.latency_ms,
+        query.passed,
+        query.error,
     ]
-
-
-def _verdict(result: Mapping[str, Any], name: str) -> bool:
-    """Returns whether one check passed."""
-    return bool(check_of(result, name).get("pass"))

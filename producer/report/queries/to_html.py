@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Final
 
-from producer.aggregate.queries import measured_ms
 from producer.queries.documents import QueriesRun
 from producer.report.html.rendering import fill, text_limit
 from producer.report.html.viewer import Chip, Group, Head, Row, Rows, begin, end, strip, tools
@@ -76,7 +75,7 @@ class QueriesHtmlReport:
             self._missed[shown.facets["category"][0]] += shown.letter != "p"
             if query.result is not None and not query.code:
                 self._checks.add(query.result)
-                self._times[measured_ms(query.result)] += 1
+                self._times[query.result.measured_ms] += 1
                 self._measured += shown.latency is not None
                 self._measured_ms += shown.latency or 0
 

@@ -7,8 +7,8 @@ reports of `proctor` begin with the verdict and the queries that failed (`verdic
 
 from collections.abc import Iterable, Sequence
 
-from producer.aggregate.queries import is_citation_applicable, is_vacuous
 from producer.queries.documents import Metrics
+from producer.queries.results import AskedQuery
 from producer.report.cells import markdown
 from producer.report.queries.sections import (
     BY_CATEGORY,
@@ -21,7 +21,6 @@ from producer.report.queries.sections import (
     NOT_APPLICABLE,
     RAW,
     Listing,
-    Result,
     Row,
     category_rows,
     metric_rows,
@@ -29,11 +28,11 @@ from producer.report.queries.sections import (
     vacuous_note,
 )
 from producer.report.run_verdict import Verdict
-from shared.contracts.query_vocabulary import began_at, failed
+from shared.contracts.query_vocabulary import began_at
 
 
 def report_markdown(
-    results: Sequence[Result], metrics: Metrics, run_id: str, *, notes: Sequence[str] = ()
+    results: Sequence[AskedQuery], metrics: Metrics, run_id: str, *, notes: Sequence[str] = ()
 ) -> str:
     """Returns the report.
 
@@ -98,15 +97,15 @@ class Sections:
         self._rows: dict[Listing, list[str]] = {listing: [] for listing in (*FAILURES, RAW)}
         self._vacuous = self._not_applicable = self._not_applicable_in_scope = 0
 
-    def add(self, result: Result) -> None:
+    def add(self, query: AskedQuery) -> None:
         """Takes one result; they stand in the order in which they come."""
         for listing, rows in self._rows.items():
-            if (row := listing.row(result, markdown)) is not None:
+            if (row := listing.row(query, markdown)) is not None:
                 rows.append(_line(row))
-        self._vacuous += is_vacuous(result)
-        if not failed(result) and not is_citation_applicable(result):
+        self._vacuous += query.is_vacuous
+        if not query.is_failed and not query.is_citation_applicable:
             self._not_applicable += 1
-            self._not_applicable_in_scope += not result.get("is_oos")
+            self._not_applicable_in_scope += not query.is_oos
 
     def blocks(self, metrics: Metrics) -> list[str]:
         """Returns the sections in their order."""

@@ -9,65 +9,70 @@ import pytest
 from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState, WaitReason
 from shared.errors import RedisUnreachableError
+from shared.names import RunState
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
-from worker.executors.case_judges import JudgesDeferred, JudgeVotes, ask_judges
-from worker.executors.items import PoolItem
-from worker.upstream.budget import OverBudget
+from worker.executors.case_judges import JudgeVotes, ask_judges
+from worker.executors.claim_loop import PoolItem
+from worker.outcomes import Deferred, EndRun
+from worker.upstream.attempts import CallsMade
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model_caller import Answered, CallDeferred, CallFailed, CallOutcome
 
 REQUESTS: Final = [ModelRequest(ModelTarget(name), "system", "user") for name in ("a", "b", "c")]
 PASS: Final = ModelReply("PASS", 5, cost_usd=0.1)
-Judge = Callable[[History], CallOutcome]
+Judge = Callable[[CallsMade], ModelReply]
 
 
-def asked(
-    *judges: Judge, earlier: Sequence[History] = (), may_park: bool = True
-) -> JudgeVotes | JudgesDeferred:
+def asked(*judges: Judge, earlier: Sequence[History] = (), may_park: bool = True) -> JudgeVotes:
     """Asks judges that give fixed answers; all of them must be under way before the first answers."""
 
-    async def together() -> JudgeVotes | JudgesDeferred:
+    async def together() -> JudgeVotes:
         """Asks on a loop."""
         under_way, everybody = set[str](), asyncio.Event()
 
-        async def ask(request: ModelRequest, history: History) -> CallOutcome:
+        async def ask(request: ModelRequest, calls: CallsMade) -> ModelReply:
             """Answers when all are asked."""
             under_way.add(request.model)
             if len(under_way) == len(judges):
                 everybody.set()
             await asyncio.wait_for(everybody.wait(), 10)
-            return judges["abc".index(request.model)](history)
+            return judges["abc".index(request.model)](calls)
 
         return await ask_judges(REQUESTS[: len(judges)], ask, earlier, may_park=may_park)
 
     return asyncio.run(together())
 
 
-def passes(history: History) -> CallOutcome:
+def passes(_: CallsMade) -> ModelReply:
     """Says PASS."""
-    return Answered(PASS, history)
+    return PASS
 
 
 def parked(in_ms: int = 60_000) -> Judge:
     """Cannot be asked soon, after one attempt more."""
-    return lambda history: CallDeferred(
-        now_ms() + in_ms,
-        WaitReason.RATE_LIMIT,
-        history._replace(attempts=history.attempts + 1, code="upstream_timeout"),
-    )
+
+    def judge(calls: CallsMade) -> ModelReply:
+        calls.history = calls.history._replace(attempts=calls.history.attempts + 1, code="upstream_timeout")
+        raise Deferred(now_ms() + in_ms, ParkedState(WaitReason.RATE_LIMIT))
+
+    return judge
 
 
-def gone(history: History) -> CallOutcome:
+def gone(calls: CallsMade) -> ModelReply:
     """Cannot be asked at all."""
-    return CallFailed(UpstreamError(FailureReason.REFUSED, "no such model"), history._replace(attempts=4))
+    calls.history = calls.history._replace(attempts=4)
+    raise UpstreamError(FailureReason.REFUSED, "no such model")
+
+
+def spent(_: CallsMade) -> ModelReply:
+    """Has no money left."""
+    raise EndRun(RunState.INCOMPLETE, "spent")
 
 
 def test_all_votes_come_in_the_order_of_the_panel() -> None:
     """All are under way together; who is gone has a vote without a reply, and costs nothing."""
     votes = asked(passes, gone, passes)
-    assert isinstance(votes, JudgeVotes)
     assert [(vote.judge, vote.verdict, vote.why) for vote in votes.votes] == [
         ("a", "pass", ""),
         ("b", None, "no such model"),
@@ -79,12 +84,12 @@ def test_all_votes_come_in_the_order_of_the_panel() -> None:
 def test_a_case_is_sent_away_with_what_each_judge_has_been_through() -> None:
     """It comes back when the last one can be asked, and none of them begins anew."""
     before = now_ms()
-    away = asked(parked(1_000), passes, parked(60_000))
-    assert isinstance(away, JudgesDeferred)
-    assert away.due_ms >= before + 60_000
-    again = asked(parked(), gone, parked(), earlier=away.state.judges)
-    assert isinstance(again, JudgesDeferred)
-    assert again.state == ParkedState(
+    with pytest.raises(Deferred) as away:
+        asked(parked(1_000), passes, parked(60_000))
+    assert away.value.due_ms >= before + 60_000
+    with pytest.raises(Deferred) as again:
+        asked(parked(), gone, parked(), earlier=away.value.state.judges)
+    assert again.value.state == ParkedState(
         WaitReason.RATE_LIMIT,
         judges=(
             History(2, code="upstream_timeout"),
@@ -98,20 +103,18 @@ def test_a_case_that_would_be_lost_waits_for_its_judges() -> None:
     """Where the answer is kept nowhere else, a judge is asked until it answers, with its own history."""
     seen = list[History]()
 
-    def late(history: History) -> CallOutcome:
+    def late(calls: CallsMade) -> ModelReply:
         """Answers the third time."""
-        seen.append(history)
-        return passes(history) if len(seen) == 3 else parked(1)(history)
+        seen.append(calls.history)
+        return passes(calls) if len(seen) == 3 else parked(1)(calls)
 
-    votes = asked(passes, late, earlier=(History(), History(5)), may_park=False)
-    assert isinstance(votes, JudgeVotes)
+    assert asked(passes, late, earlier=(History(), History(5)), may_park=False).replies == [PASS, PASS]
     assert [history.attempts for history in seen] == [5, 6, 7]
 
 
 def test_a_spent_budget_is_a_missing_vote() -> None:
     """Votes that came are paid for and kept; who would have to wait is not waited for."""
-    votes = asked(passes, lambda _: OverBudget("spent"), parked())
-    assert isinstance(votes, JudgeVotes)
+    votes = asked(passes, spent, parked())
     assert [(vote.verdict, vote.why) for vote in votes.votes] == [
         ("pass", ""),
         (None, "spent"),
@@ -123,7 +126,7 @@ def test_a_spent_budget_is_a_missing_vote() -> None:
 def test_a_failure_of_our_own_is_no_vote() -> None:
     """It is raised as it is, after the other judges have ended."""
 
-    def fails(_: History) -> CallOutcome:
+    def fails(_: CallsMade) -> ModelReply:
         """Has lost its Redis."""
         raise RedisUnreachableError("gone")
 
@@ -138,7 +141,7 @@ def test_a_stop_ends_every_judge() -> None:
         """Cancels while all are asked."""
         ended, begun, everybody = list[str](), list[str](), asyncio.Event()
 
-        async def ask(request: ModelRequest, _: History) -> CallOutcome:
+        async def ask(request: ModelRequest, _: CallsMade) -> ModelReply:
             """Never answers."""
             begun.append(request.model)
             if len(begun) == len(REQUESTS):
@@ -163,19 +166,19 @@ def test_a_stop_ends_every_judge() -> None:
 def test_a_stop_at_the_cost_cap_keeps_the_votes_that_came() -> None:
     """A judge that waits for money learns that there is none, and the other has voted."""
 
-    async def stop() -> JudgeVotes | JudgesDeferred:
+    async def stop() -> JudgeVotes:
         """Cancels while the second judge waits."""
         waiting = asyncio.Event()
 
-        async def ask(request: ModelRequest, history: History) -> CallOutcome:
+        async def ask(request: ModelRequest, calls: CallsMade) -> ModelReply:
             """Answers at once, or waits until it is stopped."""
             if request.model == "a":
-                return passes(history)
+                return PASS
             waiting.set()
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
-                return OverBudget("spent")
+                return spent(calls)
             raise AssertionError
 
         task = asyncio.ensure_future(ask_judges(REQUESTS[:2], ask, (), may_park=True))
@@ -184,13 +187,12 @@ def test_a_stop_at_the_cost_cap_keeps_the_votes_that_came() -> None:
         return await task
 
     votes = asyncio.run(stop())
-    assert isinstance(votes, JudgeVotes)
     assert (votes.replies, votes.over) == ([PASS], "spent")
 
 
 def test_an_item_is_called_for_until_the_last_call_ends() -> None:
     """A pause lets all calls of a panel end, not only the quickest."""
-    item = PoolItem()
+    item = PoolItem(CallsMade())
     with item.working():
         with item.working():
             assert item.is_working

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -12,23 +12,17 @@ from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState, WaitReason, decode_parked, encode_parked
 from shared.contracts.case_run import CaseRun
 from shared.contracts.checks import Check
+from shared.names import RunState
 from shared.runs.waiting import describe_parked
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
 from worker.executors.case_results import with_earlier
-from worker.executors.check_calls import CheckDesk, ChecksAsked, ChecksDeferred, ask_checks
-from worker.upstream.budget import OverBudget
+from worker.executors.check_calls import CheckDesk, ChecksAsked, ask_checks
+from worker.outcomes import Deferred, EndRun
+from worker.upstream.attempts import CallsMade
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, pack
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model_caller import (
-    Answered,
-    CallDeferred,
-    CallFailed,
-    CallOutcome,
-    Embedded,
-    EmbeddingOutcome,
-)
 from worker.validation.case_verdict import CheckResult
 from worker.validation.checks import Score, Subject, parse_checks
 from worker.validation.paid_checks import Rules
@@ -54,34 +48,36 @@ SIMILAR: Mapping[str, Any] = {"similar": "please help", "model": "embedder", "at
 NEVER_PARKED = ParkedState(WaitReason.UNKNOWN)
 
 
-def graded(score: float) -> Callable[[History], CallOutcome]:
+Judge = Callable[[CallsMade], ModelReply]
+
+
+def graded(score: float) -> Judge:
     text = json.dumps({"score": score})
-    return lambda history: Answered(ModelReply(text, 5, cost_usd=0.25), history)
+    return lambda _: ModelReply(text, 5, cost_usd=0.25)
 
 
 @dataclass
 class Desk:
     """Plays the models of a case, and remembers what they were asked."""
 
-    answers: list[Callable[[History], CallOutcome]] = field(default_factory=list)
+    answers: list[Judge] = field(default_factory=list)
     """How judges meet what they are asked, in order; the last one stays."""
-    embeddings: list[EmbeddingOutcome] = field(default_factory=list)
+    embeddings: list[Callable[[CallsMade], EmbeddingReply]] = field(default_factory=list)
     """How requests for embeddings are met; vectors of ones when there is nothing left."""
     asked: list[ModelRequest | EmbeddingRequest] = field(default_factory=list)
     histories: list[History] = field(default_factory=list)
 
-    async def ask(self, request: ModelRequest, history: History) -> CallOutcome:
+    async def ask(self, request: ModelRequest, calls: CallsMade) -> ModelReply:
         self.asked.append(request)
-        self.histories.append(history)
-        return (self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])(history)
+        self.histories.append(calls.history)
+        return (self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])(calls)
 
-    async def embed(self, request: EmbeddingRequest, history: History) -> EmbeddingOutcome:
+    async def embed(self, request: EmbeddingRequest, calls: CallsMade) -> EmbeddingReply:
         self.asked.append(request)
-        self.histories.append(history)
+        self.histories.append(calls.history)
         if self.embeddings:
-            return self.embeddings.pop(0)
-        reply = EmbeddingReply([pack([1.0, 1.0]) for _ in request.texts], 5, cost_usd=0.125)
-        return Embedded(reply, history)
+            return self.embeddings.pop(0)(calls)
+        return EmbeddingReply([pack([1.0, 1.0]) for _ in request.texts], 5, cost_usd=0.125)
 
     def play(
         self,
@@ -91,7 +87,7 @@ class Desk:
         parked: ParkedState = NEVER_PARKED,
         may_park: bool = True,
         earlier: Sequence[CheckResult] | None = None,
-    ) -> ChecksAsked | ChecksDeferred:
+    ) -> ChecksAsked:
         """Takes an output through its checks."""
         checks, subject = parse_checks(raw), Subject(output)
 
@@ -106,19 +102,36 @@ class Desk:
         return asyncio.run(ask_checks(checks, rows, desk))
 
 
-def rows_of(asked: object) -> list[CheckResult]:
-    assert isinstance(asked, ChecksAsked)
+def rows_of(asked: ChecksAsked) -> list[CheckResult]:
     return asked.rows
 
 
-def wait(seconds: float = 60.0) -> Callable[[History], CallOutcome]:
+def wait(seconds: float = 60.0, attempts: int = 2) -> Callable[[CallsMade], NoReturn]:
     """A model that cannot be asked soon."""
     due_ms = now_ms() + int(1000 * seconds)
-    return lambda history: CallDeferred(due_ms, WaitReason.RATE_LIMIT, history._replace(attempts=2))
+
+    def later(calls: CallsMade) -> NoReturn:
+        calls.history = calls.history._replace(attempts=attempts)
+        raise Deferred(due_ms, ParkedState(WaitReason.RATE_LIMIT))
+
+    return later
 
 
-def gone(history: History) -> CallOutcome:
-    return CallFailed(UpstreamError(FailureReason.UNREACHABLE, "no route"), history)
+def failing(reason: FailureReason, text: str) -> Callable[[CallsMade], NoReturn]:
+    """A model that has no answer."""
+
+    def fail(_: CallsMade) -> NoReturn:
+        raise UpstreamError(reason, text)
+
+    return fail
+
+
+gone = failing(FailureReason.UNREACHABLE, "no route")
+
+
+def over(_: CallsMade) -> NoReturn:
+    """There is no money left."""
+    raise EndRun(RunState.INCOMPLETE, "the cap is reached")
 
 
 def test_a_request_has_what_the_run_says_of_its_model() -> None:
@@ -174,9 +187,9 @@ def test_of_several_nodes_each_is_asked_up_to_a_bound() -> None:
 def test_a_wait_parks_the_case_with_what_its_calls_went_through() -> None:
     """After the wait they go on from there, and other questions begin anew."""
     desk = Desk([wait()])
-    ended = desk.play([RUBRIC])
-    assert isinstance(ended, ChecksDeferred)
-    parked = decode_parked(encode_parked(ended.state))
+    with pytest.raises(Deferred) as ended:
+        desk.play([RUBRIC])
+    parked = decode_parked(encode_parked(ended.value.state))
     assert describe_parked([parked]) == "check deferred: waiting for a rate limit"
     again = Desk([graded(1)])
     again.play([RUBRIC, {**RUBRIC, "rubric": "Is it brief?"}], parked=parked)
@@ -186,17 +199,15 @@ def test_a_wait_parks_the_case_with_what_its_calls_went_through() -> None:
 def test_a_case_that_must_not_be_parked_waits() -> None:
     desk = Desk([wait(0.01), graded(1)])
     assert rows_of(desk.play([RUBRIC], may_park=False))[0].passed is True
-    embedded = Desk(embeddings=[CallDeferred(now_ms() + 10, WaitReason.RATE_LIMIT, History(attempts=1))])
+    embedded = Desk(embeddings=[wait(0.01, attempts=1)])
     assert rows_of(embedded.play([SIMILAR], may_park=False))[0].passed is True
     assert [history.attempts for history in embedded.histories] == [0, 1]
 
 
 @pytest.mark.parametrize("check", [RUBRIC, SIMILAR])
 def test_a_model_that_is_not_there_leaves_the_rest_unasked(check: dict[str, Any]) -> None:
-    failed = CallFailed(UpstreamError(FailureReason.UNREACHABLE, "no route"), History())
-    desk = Desk([gone], [failed])
+    desk = Desk([gone], [gone])
     asked = desk.play([check, {**RUBRIC, "rubric": "Is it brief, and is it polite, and is it to the point?"}])
-    assert isinstance(asked, ChecksAsked)
     assert asked.unavailable.endswith(f"{check['model']}: no route")
     assert [row.passed for row in asked.rows] == [None, None]
     assert asked.rows[0].reason.startswith("could not be asked: ")
@@ -207,18 +218,14 @@ def test_a_model_that_is_not_there_leaves_the_rest_unasked(check: dict[str, Any]
 def test_a_model_that_the_reason_names_is_named_once() -> None:
     """The error of a missing key begins with the model already."""
     text = f"{SIMILAR['model']} needs the variable KEY"
-    failed = CallFailed(UpstreamError(FailureReason.UNAUTHORISED, text), History())
-    asked = Desk([], [failed]).play([SIMILAR])
-    assert isinstance(asked, ChecksAsked)
+    asked = Desk([], [failing(FailureReason.UNAUTHORISED, text)]).play([SIMILAR])
     assert asked.rows[0].reason == f"could not be asked: {text}"
 
 
 def test_a_check_without_weight_never_decides_also_when_its_model_is_away() -> None:
     """Its row says that it could not be asked; the other checks are asked and decide."""
-    failed = CallFailed(UpstreamError(FailureReason.UNREACHABLE, "no route"), History())
     unweighted = [{**RUBRIC, "rubric": "Is it rude?", "weight": 0}, {**SIMILAR, "weight": 0}]
-    asked = Desk([graded(0.9), gone], [failed]).play([*unweighted, RUBRIC, {"contains": "please"}])
-    assert isinstance(asked, ChecksAsked)
+    asked = Desk([graded(0.9), gone], [gone]).play([*unweighted, RUBRIC, {"contains": "please"}])
     assert asked.unavailable == ""
     assert [row.passed for row in asked.rows] == [None, None, True, True]
     assert [row.reason for row in asked.rows[:2]] == [
@@ -228,13 +235,10 @@ def test_a_check_without_weight_never_decides_also_when_its_model_is_away() -> N
 
 
 @pytest.mark.parametrize(("second", "unavailable"), [(graded(0.9), False), (graded(0.1), True), (gone, True)])
-def test_the_other_branches_of_an_any_are_asked_when_one_is_away(
-    second: Callable[[History], CallOutcome], *, unavailable: bool
-) -> None:
+def test_the_other_branches_of_an_any_are_asked_when_one_is_away(second: Judge, *, unavailable: bool) -> None:
     """It passes when another passes, and cannot be asked only where none does; votes that came are kept."""
     desk = Desk([gone, second])
     asked = desk.play([{"any": [RUBRIC, {**RUBRIC, "rubric": "Is it brief and to the point?"}]}])
-    assert isinstance(asked, ChecksAsked)
     assert len(desk.asked) == 2
     assert bool(asked.unavailable) is unavailable
     assert asked.rows[0].passed is (None if unavailable else True)
@@ -242,27 +246,23 @@ def test_the_other_branches_of_an_any_are_asked_when_one_is_away(
 
 
 def test_a_run_without_money_leaves_the_check_unasked() -> None:
-    over = OverBudget("the cap is reached")
-    for desk, check in ((Desk([lambda _: over]), RUBRIC), (Desk(embeddings=[over]), SIMILAR)):
+    for desk, check in ((Desk([over]), RUBRIC), (Desk(embeddings=[over]), SIMILAR)):
         asked = desk.play([check])
-        assert isinstance(asked, ChecksAsked)
-        assert asked.over == over.message
+        assert asked.over == "the cap is reached"
         assert asked.unavailable.endswith(f"{check['model']}: the cap is reached")
 
 
 def test_votes_that_came_before_the_money_was_spent_are_kept() -> None:
     """Of a panel one judge has answered: its vote and its cost are in the row, for the retry."""
     panel = {"rubric": "Polite?", "models": ["judge", "other"]}
-    asked = Desk([graded(0.9), lambda _: OverBudget("the cap is reached")]).play([panel])
-    assert isinstance(asked, ChecksAsked)
+    asked = Desk([graded(0.9), over]).play([panel])
     assert (asked.over, asked.rows[0].cost_usd, len(asked.replies)) == ("the cap is reached", 0.25, 1)
     [vote] = [vote for each in asked.rows[0].detail["judged"] for vote in each["votes"] if vote["verdict"]]
     assert (vote["model"], vote["score"]) == ("judge", 0.9)
 
 
 def test_a_check_without_weight_does_not_wait_for_money() -> None:
-    asked = Desk([lambda _: OverBudget("over")]).play([{**RUBRIC, "weight": 0}, {"contains": "please"}])
-    assert isinstance(asked, ChecksAsked)
+    asked = Desk([over]).play([{**RUBRIC, "weight": 0}, {"contains": "please"}])
     assert (asked.unavailable, asked.rows[1].passed) == ("", True)
 
 

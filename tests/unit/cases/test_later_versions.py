@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from shared.contracts.checks import Check
-from worker.executors.later_versions import error_of_later_version
+from worker.executors.case_criteria import error_of_later_version
 
 LATER: Final = Check("max_words", 5)
 NEGATED: Final = Check("not", checks=(LATER,))

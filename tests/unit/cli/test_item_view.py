@@ -16,11 +16,10 @@ from shared.contracts.case_run import CasePayload
 from shared.names import Outcome
 from shared.runs import RunInfo
 from tests.support.case_pages import EXPECTED, GOOD, WRONG, item_row, run_info
-from tests.support.query_results import HOSTILE, answered, baseline
+from tests.support.query_results import HOSTILE, answered, baseline, timed_out
 from tests.support.run_infos import info as turns_info
 from tests.support.run_pages import queries_run, query_rows, thread_rows, with_messages
-from worker.queries.reply import timed_out
-from worker.queries.verdict import query_result
+from worker.queries.checks import query_result
 
 CASE = CasePayload(0, "m", "Read ticket 1.", id="ticket", criteria={"expected": EXPECTED})
 

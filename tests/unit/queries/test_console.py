@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import structs
 
 from producer.aggregate.queries import metrics_of
+from producer.queries.results import AskedQuery
 from producer.report.queries import console
 from producer.report.queries.sections import metric_rows
 from tests.support.query_results import HOSTILE, answered, baseline, one_of_each
@@ -38,7 +39,7 @@ SUMMARY = """\
 
 
 def line(result: dict[str, Any], **changes: Any) -> str:
-    return console.query_line({**result, **changes}, number=1, of=50)
+    return console.query_line(AskedQuery({**result, **changes}), number=1, of=50)
 
 
 def test_header_and_load_line_are_the_documents() -> None:
@@ -76,7 +77,7 @@ def test_a_failed_query_says_why() -> None:
 
 def test_the_numbers_width_follows_the_number_of_queries() -> None:
     """A thousand queries stay aligned."""
-    assert console.query_line(answered("Q-1"), number=7, of=1000).startswith("  [0007/1000] Q-1:")
+    assert console.query_line(AskedQuery(answered("Q-1")), number=7, of=1000).startswith("  [0007/1000] Q-1:")
 
 
 def test_hostile_text_stays_on_its_line() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from producer.aggregate.queries import calculate_metrics, latency_ms, metrics_of, percentiles, targets
+from producer.aggregate.queries import calculate_metrics, metrics_of, percentiles, targets
+from producer.queries.results import AskedQuery
 from shared.contracts.query_vocabulary import CATEGORIES
 
 
@@ -164,7 +165,7 @@ def test_a_target_without_data_is_not_applicable() -> None:
 def test_percentiles_are_latencies_that_happened() -> None:
     """Nearest rank over successful queries; none without any."""
     rows = [result(latency={"latency_ms": ms}) for ms in range(1, 101)]
-    found = percentiles(Counter(map(latency_ms, rows))).named()
+    found = percentiles(Counter(AskedQuery(row).latency_ms for row in rows)).named()
     assert found == {
         "p50": 50,
         "p90": 90,

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from producer.aggregate.queries import metrics_of
+from producer.queries.results import AskedQuery
 from producer.report.queries import to_html
 from producer.report.queries.check_reasons import REASON_OF_CHECK, found_by_checks
 from producer.report.queries.to_markdown import report_markdown
@@ -16,8 +17,8 @@ from shared.codecs.item_rows import POISON_CODE, ItemRow
 from shared.names import RunState
 from tests.support.query_results import HOSTILE, answered, baseline, one_of_each
 from tests.support.run_pages import queries_run, query_rows, write_page
+from worker.queries.checks import query_result
 from worker.queries.reply import Reply
-from worker.queries.verdict import query_result
 
 MARKUP: Final = "<img src=x onerror=alert(1)></noscript></script><script>alert(1)</script>{{ 7 }}<!--row-->"
 DOCUMENT_SECTIONS: Final = {
@@ -87,7 +88,7 @@ def test_filters_show_the_queries_that_the_document_lists(tmp_path: Path) -> Non
     """For each section of failures in Markdown one filter of the page shows the same queries."""
     results = one_of_each()
     text = page(tmp_path, query_rows(results))
-    markdown = report_markdown(results, metrics_of(results), "run")
+    markdown = report_markdown(list(map(AskedQuery, results)), metrics_of(results), "run")
     for title, (facet, value) in DOCUMENT_SECTIONS.items():
         twin = markdown.split(f"## {title}\n")[1].split("\n## ")[0]
         wanted = re.findall(r"^\| (Q-\d+)", twin, flags=re.MULTILINE)
@@ -311,7 +312,7 @@ def test_sources_are_readable(tmp_path: Path) -> None:
 def test_checks_say_what_they_found() -> None:
     """Each verdict of each check has a reason in words."""
     declined = answered("Q-1", "I cannot help.", chunks=0, is_oos=True, must_contain=[])
-    reasons = {check.name: (check.word, check.reason) for check in found_by_checks(declined)}
+    reasons = {check.name: (check.word, check.reason) for check in found_by_checks(AskedQuery(declined))}
     assert reasons == {
         "must_contain": ("pass", "no keyword required"),
         "must_not_contain": ("pass", "no forbidden keyword"),
@@ -321,7 +322,7 @@ def test_checks_say_what_they_found() -> None:
         "latency": ("pass", "1,200 ms, limit 5,000 ms"),
     }
     invented = answered("Q-2", "yes, a guess", expected_docs=["BK-01"], is_oos=True)
-    reasons = {check.name: (check.word, check.reason) for check in found_by_checks(invented)}
+    reasons = {check.name: (check.word, check.reason) for check in found_by_checks(AskedQuery(invented))}
     assert reasons["must_contain"] == ("pass", "1 of 1 keyword found")
     assert reasons["must_not_contain"] == ("fail", 'contains "guess"')
     assert reasons["expected_docs"] == ("fail", "did not retrieve BK-01")

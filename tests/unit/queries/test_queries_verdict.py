@@ -16,10 +16,9 @@ from producer.report.run_verdict import Verdict
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.names import RunState
-from tests.support.query_results import HOSTILE, answered, baseline, one_of_each
+from tests.support.query_results import HOSTILE, answered, baseline, one_of_each, timed_out
 from tests.support.run_pages import queries_run, query_rows
-from worker.queries.reply import timed_out
-from worker.queries.verdict import query_result
+from worker.queries.checks import query_result
 
 LOST = query_result(baseline("Q-08"), timed_out(30_004))
 MIXED = [answered("Q-1"), answered("Q-2", "no")]

@@ -9,6 +9,7 @@ import pytest
 
 from producer.aggregate.queries import metrics_of
 from producer.cli.main import run
+from producer.queries.results import AskedQuery
 from producer.report.items.to_jsonl import line_writer
 from producer.report.queries.check_reasons import found_by_checks
 from producer.report.queries.failed_queries import QueryFailures
@@ -23,9 +24,9 @@ from tests.support.query_desk import numbered
 from tests.support.query_results import answered, baseline
 from tests.support.run_pages import queries_run, write_page
 from worker.executors.queries import result_line
+from worker.queries.checks import query_result
 from worker.queries.fields import FieldMap, in_document_form
 from worker.queries.reply import Reply, read_reply
-from worker.queries.verdict import query_result
 
 REFUSED: Final = read_reply(status_code=404, body=b"no such path", latency_ms=7)
 TURNS: Final = '{"threadId": "t", "message": "Hi"}\n'
@@ -72,7 +73,7 @@ def test_a_failure_without_a_reply_has_no_status() -> None:
     assert "HTTP" not in table_rows([row_of(lost)])[0][-1]
     limited = read_reply(status_code=429, body=b"", latency_ms=1)
     [query] = opened([row_of(limited)])
-    assert query.shown["error"] == "Rate limited (429)"
+    assert query.shown.error == "Rate limited (429)"
 
 
 def test_the_table_says_which_checks_failed() -> None:
@@ -84,9 +85,11 @@ def test_the_table_says_which_checks_failed() -> None:
     )
     metrics = metrics_of([result])
     assert (
-        report_markdown([result], metrics, "run").rstrip().endswith("| FAIL: must_contain, expected_docs |")
+        report_markdown([AskedQuery(result)], metrics, "run")
+        .rstrip()
+        .endswith("| FAIL: must_contain, expected_docs |")
     )
-    good = report_markdown([answered("Q-01")], metrics, "run")
+    good = report_markdown([AskedQuery(answered("Q-01"))], metrics, "run")
     assert good.rstrip().endswith("| PASS |")
 
 
@@ -104,7 +107,7 @@ def test_documents_without_an_id_are_told_from_documents_that_are_not_the_expect
     ):
         response = in_document_form(reply, places)
         result = query_result(baseline("Q-01", expected_docs=["doc-1"]), Reply(response, 1, 200))
-        [found] = [check for check in found_by_checks(result) if check.name == "expected_docs"]
+        [found] = [check for check in found_by_checks(AskedQuery(result)) if check.name == "expected_docs"]
         assert found.reason == (expected or "retrieved doc-1")
 
 

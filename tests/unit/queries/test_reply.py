@@ -6,7 +6,7 @@ import pytest
 
 from shared.upstream.failure_reasons import FailureReason
 from worker.queries.fields import DOCUMENT_FIELDS, FieldMap, at, in_document_form
-from worker.queries.reply import MAX_REPLY_BYTES, connection_lost, read_reply, timed_out, unreachable
+from worker.queries.reply import MAX_REPLY_BYTES, failed_reply, read_reply
 
 
 def test_an_answer_has_the_four_keys_of_send_query() -> None:
@@ -153,17 +153,17 @@ def test_an_empty_refusal_is_still_an_error() -> None:
 
 def test_no_connection_ends_the_run_with_the_documented_text() -> None:
     """Only a failure to connect ends a run."""
-    reply = unreachable("http://localhost:3000", 2)
+    reply = failed_reply(FailureReason.UNREACHABLE, 2, api_url="http://localhost:3000")
     assert reply.error == "Connection refused - backend not running on http://localhost:3000"
     assert (reply.status_code, reply.ends_run) == (0, True)
-    assert not timed_out(1).ends_run
-    assert not connection_lost(1).ends_run
+    assert not failed_reply(FailureReason.TIMEOUT, 1).ends_run
+    assert not failed_reply(FailureReason.CONNECTION_LOST, 1).ends_run
 
 
 def test_a_timeout_has_the_documented_text() -> None:
     """The text names the limit that was passed."""
-    assert timed_out(30_001).error == "Timeout after 30s"
-    assert timed_out(1, timeout_s=0.5).error == "Timeout after 0.5s"
+    assert failed_reply(FailureReason.TIMEOUT, 30_001).error == "Timeout after 30s"
+    assert failed_reply(FailureReason.TIMEOUT, 1, timeout_s=0.5).error == "Timeout after 0.5s"
 
 
 def test_the_documents_own_form_is_taken_as_it_is() -> None:

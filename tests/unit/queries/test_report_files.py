@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from producer.aggregate.queries import calculate_metrics, metrics_of
+from producer.queries.results import AskedQuery
 from producer.report.queries.files import (
     OutputPaths,
     write_report_md,
@@ -27,7 +28,7 @@ BEGAN_MS = 1_770_733_800_123
 
 def report(results: list[dict[str, Any]]) -> str:
     """The Markdown report of some results."""
-    return report_markdown(results, metrics_of(results), RUN)
+    return report_markdown(list(map(AskedQuery, results)), metrics_of(results), RUN)
 
 
 def section(text: str, title: str) -> list[str]:
@@ -109,7 +110,9 @@ def test_the_report_has_the_documents_nine_sections() -> None:
 def test_the_header_names_date_run_and_counts() -> None:
     """What was run, when, and how much of it has an answer; notes follow."""
     results = one_of_each()
-    text = report_markdown(results, metrics_of(results), RUN, notes=["partial: from Q-01 | on"])
+    text = report_markdown(
+        list(map(AskedQuery, results)), metrics_of(results), RUN, notes=["partial: from Q-01 | on"]
+    )
     assert text.splitlines()[:7] == [
         "# Evaluation Report",
         "",

@@ -4,8 +4,9 @@ from typing import Any
 
 from shared.contracts.queries import QueryResult
 from shared.names import Outcome
-from worker.queries.reply import Reply, timed_out
-from worker.queries.verdict import outcome, overall_pass, query_result
+from tests.support.query_results import timed_out
+from worker.queries.checks import outcome, overall_pass, query_result
+from worker.queries.reply import Reply
 
 BASELINE: dict[str, Any] = {
     "id": "Q-41",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.upstream.failure_reasons import ENDS_QUERY_RUN, RETRYABLE, FailureReason
+from shared.upstream.failure_reasons import FailureReason
 
 MODEL_CODES = {
     "RATE_LIMITED": "upstream_rate_limited",
@@ -50,9 +50,9 @@ def test_every_reason_has_a_code_for_both_clients(reason: FailureReason) -> None
 
 def test_what_ends_a_run_of_queries_has_not_reached_the_api() -> None:
     """A connection that broke later, or an answer of any status, is a result."""
-    assert {reason.api_code for reason in ENDS_QUERY_RUN} == {
+    assert {reason.api_code for reason in FailureReason if reason.ends_queries} == {
         "api_unreachable",
         "api_insecure",
         "api_forbidden",
     }
-    assert FailureReason.CONNECTION_LOST in RETRYABLE
+    assert FailureReason.CONNECTION_LOST.is_retried

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.codecs.parked_items import History, ParkedState, WaitReason, decode_parked, encode_parked
-from shared.upstream.failure_reasons import RETRYABLE, FailureReason, Health, reason_of_status
+from shared.upstream.failure_reasons import FailureReason, Health, reason_of_status
 from worker.upstream.failures import UpstreamError
 from worker.upstream.retry import GiveUp, ModelRetryPolicy, RetryAt, backoff_s, plan_retry
 from worker.upstream.retry_after import requested_wait_s
@@ -60,7 +60,7 @@ def test_default_draws_are_random() -> None:
 def test_only_what_may_pass_by_itself_is_tried_again(reason: FailureReason) -> None:
     """429, timeouts, connections and 5xx are tried again, everything else ends at once."""
     _, step = plan_retry(ModelRetryPolicy(), History(), reason, now_ms=0, draw=half)
-    assert isinstance(step, RetryAt if reason in RETRYABLE else GiveUp)
+    assert isinstance(step, RetryAt if reason.is_retried else GiveUp)
 
 
 @pytest.mark.parametrize(

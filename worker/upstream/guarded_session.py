@@ -15,11 +15,10 @@ from typing import Any, Final, Self
 import aiohttp
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.failure_reasons import OK, FailureReason
 from worker.upstream.completion import MAX_REPLY_BYTES, too_large
 from worker.upstream.failures import UpstreamError
 
-OK: Final = 200
 REDIRECTS: Final = range(300, 400)
 MAX_ERROR_BYTES: Final = 64_000
 """Bytes that are read of a body that only describes an error."""
