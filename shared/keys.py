@@ -18,6 +18,7 @@ names of threads and scopes are free text, which is why they stand last.
 """
 
 import sys
+from functools import cache
 from inspect import signature
 from typing import TYPE_CHECKING, Final
 
@@ -240,6 +241,7 @@ def flight_key(digest: str) -> str:
     return f"{PREFIX}cache:f:{digest}"
 
 
+@cache
 def lua_source(name: str) -> str | None:
     r"""Renders one key of this module as a Lua local of the same name; None when there is no such key.
 

@@ -1,16 +1,17 @@
 """Composes each Lua script from its file and only the functions, keys and numbers that it uses.
 
-A script or function lists its dependencies in its header: `-- uses: now, run_key, LEASE_MS`. A name is a key
-(`shared.keys`), a bound (`shared.ledger.bounds`), a time (`shared.ledger.times`) or a function of a file in
-`lua/lib`. There is one such file for each topic; a blank line ends a function. Every function is a closure
-that is created by each call, about 0.08 µs, which is why no script contains functions that it does not use.
+The names in its code are its dependencies: a name is a key (`shared.keys`), a bound
+(`shared.ledger.bounds`), a time (`shared.ledger.times`) or a function of a file in `lua/lib`. There is one
+such file for each topic; a blank line ends a function. Every function is a closure that is created by each
+call, about 0.08 µs, which is why no script contains functions that it does not use.
 
 Scripts in other packages are composed in the same way, from a `Library` of their own that extends the
 ledger's.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
@@ -29,32 +30,46 @@ NAMES: Final = (
     "tries", "tick", "leave", "control", "retry", "remove", "forget",
 )  # fmt: skip
 PRELUDE: Final = "local call = redis.call\n"
-USES: Final = "-- uses:"
 DEFINITION: Final = re.compile(r"^local (?:function )?(\w+)", re.MULTILINE)
+OWN: Final = re.compile(r"\blocal (?:function )?(\w+)")
+NAME: Final = re.compile(r"[A-Za-z_]\w*")
+COMMENT: Final = re.compile(r"--.*")
 
 
-class Library(NamedTuple):
-    """The places of scripts and their dependencies."""
+class Library:
+    """Where scripts and what they use are found.
 
-    folders: tuple[Path, ...]
-    """The first holds the scripts; functions are in `lib` of any of them, the first one wins."""
-    sources: tuple[Callable[[str], str | None], ...]
-    """Functions that render a key or a number as a Lua local."""
+    Args:
+        folders: the first holds the scripts; functions are in `lib` of any of them, the first one wins.
+        sources: functions that render a key or a number as a Lua local.
+    """
+
+    def __init__(self, folders: Sequence[Path], sources: Sequence[Callable[[str], str | None]]) -> None:
+        self.folders = folders
+        self.sources = sources
+        self._functions = ChainMap(*(dict(functions_of(folder)) for folder in folders))
+        self._found = dict[str, str | None]()
+        self._used = dict[str, Sequence[str]]()
+
+    def is_function(self, name: str) -> bool:
+        """Returns whether a name is that of a function, whose text has names in turn."""
+        return name in self._functions
 
     def find(self, name: str) -> str | None:
-        """Returns the source of a key or number; None when the name is that of a function."""
-        return next(filter(None, (source(name) for source in self.sources)), None)
+        """Returns the source of a function, key or number; None when the name is that of something else."""
+        if name not in self._found:
+            found = self._functions.get(name)
+            self._found[name] = found or next(filter(None, (source(name) for source in self.sources)), None)
+        return self._found[name]
 
-    def function(self, name: str) -> str:
-        """Returns the source of a function, with its header.
-
-        Raises:
-            LookupError: there is none of this name.
-        """
-        for folder in self.folders:
-            if found := functions_of(folder).get(name):
-                return found
-        raise LookupError(f"no Lua function, key or number is called {name!r}")
+    def names_used(self, text: str) -> Sequence[str]:
+        """Lists the functions, keys and numbers that a script or function uses."""
+        if text not in self._used:
+            code = COMMENT.sub("", text)
+            own = {*OWN.findall(code)}
+            names = dict.fromkeys(NAME.findall(code))
+            self._used[text] = [name for name in names if self.find(name) and name not in own]
+        return self._used[text]
 
 
 @cache
@@ -87,20 +102,13 @@ class Script(NamedTuple):
     sha: str
 
 
-def _uses(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        if line.startswith(USES):
-            yield from (name.strip() for name in line.removeprefix(USES).split(","))
-
-
 def _add(name: str, parts: dict[str, str], replaced: Mapping[str, str], library: Library) -> None:
     """Adds the dependencies of `name`, then `name` itself: a Lua local must be defined above its use."""
     if name in parts:
         return
-    text = replaced.get(name) or library.find(name)
-    if text is None:
-        text = library.function(name)
-        for used in _uses(text):
+    text = replaced.get(name) or library.find(name) or ""
+    if name not in replaced and library.is_function(name):
+        for used in library.names_used(text):
             _add(used, parts, replaced, library)
     parts[name] = text
 
@@ -118,7 +126,7 @@ def compose(name: str, library: Library, replaced: Mapping[str, str] | None = No
     """
     body = (library.folders[0] / f"{name}.lua").read_text()
     parts: dict[str, str] = {}
-    for used in _uses(body):
+    for used in library.names_used(body):
         _add(used, parts, replaced or {}, library)
     text = PRELUDE + "".join(parts.values()) + body
     return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -5,8 +5,6 @@
 -- Returns {ok, {}, namespace, suspect, busy, items or threads, anew} · {status, wakes} with the status
 --   gone (nothing to do here), busy (leased or not published), paused, alien (unknown layout),
 --   later (postponed: nothing due yet, or the worker holds another suspect), done (all decided; closed)
--- uses: asks_anew, chunk_key, live_key, SUSPECTS_KEY, LEASE_MS, PARK_MS, SUSPECT_STRIKES, INBOX_DEPTH, TOP_UP, clock, steady
--- uses: read_run, plan_entry, undone, drop, close, to_wait, to_parked, top_up, give_items, give_threads
 local id, chunk, token, worker = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local run, record = read_run(id), chunk_key(id, chunk)
 local field = call('HMGET', record, 'st', 'own', 'k')

@@ -4,8 +4,6 @@
 --       index, generation, value, attempts (0: not for the dead set) per row;
 --       index, attempts, ms until the next try, parked state per try; word and amount per tally word
 -- Returns {ok, wakes, state of the run, 1 or 0 per row} · {lost, {}}: the chunk is not this worker's any more
--- uses: run_key, chunk_key, results_key, redo_key, tries_key, items_key, steady, read_run, bury, unbury, finish_commit
--- uses: add_count, count_outcome
 local id, chunk = ARGV[1], ARGV[2]
 if call('HGET', chunk_key(id, chunk), 'own') ~= ARGV[3] then
   add_count('fenced worker')

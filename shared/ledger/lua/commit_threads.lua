@@ -7,9 +7,6 @@
 --       offset, count, '0|' and value, positions of dead turns ('3,5' or '') per part; id and value per request.
 --       (The value is kilobytes: written as of generation 0, it is copied once less in the common case.)
 -- Returns {ok, wakes, state of the run, 1 or 0 per thread} · {lost, {}}: the chunk is not this worker's any more
--- uses: run_key, chunk_key, results_key, owners_key, positions_key, mementos_key, requests_key, inbox_key
--- uses: SUSPECT_STRIKES, read_run, position, batch_generation, sliced, account_dead, finish_commit
--- uses: add_count, count_outcome
 local id, chunk, token = ARGV[1], ARGV[2], ARGV[3]
 local record = chunk_key(id, chunk)
 local field = call('HMGET', record, 'own', 'k')

@@ -3,8 +3,6 @@
 -- ARGV: run, pause · resume · cancelled · aborted · incomplete
 -- Returns {state of the run after it, wakes}; nothing changes while it loads and once it is final.
 --         {'', {}} when there is no such run
--- uses: when_full, run_key, ring_key, BUSY_KEY, TOP_UP, is_final, read_run, join_ring, drop_waiting, drop_admitted
--- uses: top_up
 when_full()
 local run, action = read_run(ARGV[1]), ARGV[2]
 if not run then return {'', {}} end

@@ -2,7 +2,6 @@
 --
 -- ARGV: run, token
 -- Returns {ok}, also when there is nothing to remove
--- uses: when_full, run_key, wipe
 when_full()
 local field = call('HMGET', run_key(ARGV[1]), 'state', 'tok')
 if field[1] == 'loading' and field[2] == ARGV[2] then wipe(ARGV[1]) end

@@ -2,7 +2,6 @@
 --
 -- ARGV: namespace, number of threads (0: the whole namespace), threads…, clientRequestIds that they answered…
 -- Returns {ok, threads that were removed} · {no, a run that uses it}
--- uses: owners_key, positions_key, mementos_key, requests_key, users_key
 local ns, count = ARGV[1], tonumber(ARGV[2])
 local user = call('SMEMBERS', users_key(ns))[1]
 if user then return {'no', user} end

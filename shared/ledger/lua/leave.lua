@@ -2,7 +2,6 @@
 --
 -- ARGV: worker, 1 when it is dead or ends without giving back what it has, else 0
 -- Returns {ok}
--- uses: when_full, KINDS, workers_key, capacity_key, layouts_key, measure_window, repeat_wakes
 when_full()
 for _, kind in ipairs(KINDS) do
   if call('ZREM', workers_key(kind), ARGV[1]) == 1 then

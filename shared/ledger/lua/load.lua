@@ -3,7 +3,6 @@
 -- ARGV: run, token, number of items, chunks, batch counts, threads;
 --       index and payload per item; chunk and plan entry per chunk; chunk and batches per batch count; threads
 -- Returns {ok, items of the run so far} · {fenced}: the run is not this loader's any more
--- uses: run_key, items_key, plan_key, wait_key, batches_key, threads_key, LOADER_MS, clock, order, add_count
 local id = ARGV[1]
 local field = call('HMGET', run_key(id), 'state', 'tok')
 if field[1] ~= 'loading' or field[2] ~= ARGV[2] then

@@ -6,7 +6,6 @@
 --       layout: workers that do not know it leave the run alone
 -- Returns {ok, run} · {sealed, run, digest}: the key's run is complete · {busy, run}: another loader loads it ·
 --         {exists, run}: the id is taken · {namespace, run}: the namespace's name is the id of a run
--- uses: run_key, idem_key, positions_key, owners_key, BUSY_KEY, RUNS_KEY, LOADER_MS, now, clock, wipe
 local id, kind, namespace, key, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local known = key ~= '' and call('GET', idem_key(key))

@@ -3,7 +3,6 @@
 --
 -- ARGV: run
 -- Returns {ok} · {no, state} · {unknown}
--- uses: when_full, run_key, admitted_key, is_final, clock, read_run, plan_entry, undone, drop, wipe
 when_full()
 local run = read_run(ARGV[1])
 if not run then return {'unknown'} end

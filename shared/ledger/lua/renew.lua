@@ -2,7 +2,6 @@
 --
 -- ARGV: run, chunk, claim token, per lease
 -- Returns for each the state of its run, or lost
--- uses: when_full, run_key, chunk_key, live_key, LEASE_MS, clock
 when_full()
 local answers = {}
 for at = 1, #ARGV, 3 do

@@ -8,9 +8,6 @@
 --       thread, count, marks (see plan_entry), payload
 -- Returns {ok, wakes} · {none}: nothing to retry · {changed}: another retry came between · {no, state} ·
 --         {unknown}
--- uses: run_key, items_key, plan_key, wait_key, results_key, redo_key, batches_key, idem_key, EXPIRING_KEY
--- uses: OPEN_KEY, TOP_UP, is_final, now, order, read_run, run_keys, use_namespace, join_ring, top_up, marked
--- uses: outcome_of, move_outcomes
 local run = read_run(ARGV[1])
 if not run then return {'unknown'} end
 local field = call('HMGET', run_key(run.id), 'op', 'gen', 'key', 'finished', 'anew')

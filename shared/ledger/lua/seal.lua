@@ -2,8 +2,6 @@
 --
 -- ARGV: run, token, number of items that were read, digest of the input
 -- Returns {ok, wakes} · {fenced}: not this loader's run any more · {short, items that are there}
--- uses: run_key, items_key, plan_key, BUSY_KEY, OPEN_KEY, TOP_UP, now, read_run, use_namespace, join_ring, top_up
--- uses: add_count
 local id = ARGV[1]
 local run = read_run(id)
 if not run or call('HGET', run_key(id), 'tok') ~= ARGV[2] then

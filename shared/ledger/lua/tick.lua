@@ -4,8 +4,6 @@
 --
 -- ARGV: worker, chunks it works on at a time (0: it drains), of its kinds those with nothing to do, its kinds
 -- Returns wakes
--- uses: when_full, CLOCK_KEY, BUSY_KEY, EXPIRING_KEY, TICK_MS, LEASE_MS, WIPE_BULK, KINDS, TICK_TOP_UP, LAYOUT
--- uses: run_key, workers_key, capacity_key, layouts_key, now, clock, read_run, wipe, drop_admitted, wake_unclaimed, heal, top_up
 when_full()
 local moment, ledger_moment = now(), clock()
 for at = 4, #ARGV do

@@ -2,7 +2,6 @@
 --
 -- ARGV: run, names of the items
 -- Returns for each 'attempts|milliseconds|parked state', or an empty string when there is none
--- uses: tries_key, steady
 local found = call('HMGET', tries_key(ARGV[1]), unpack(ARGV, 2))
 for at, noted in ipairs(found) do
   local attempts, due, failure = string.match(noted or '', '^(%d+)|(%d+)|(.*)$')

@@ -11,8 +11,6 @@
 --       calls at a time (0: no limit each)
 -- Returns {go, era, number of the call} · {wait, ms, ticket, why}: ask again then, with the ticket · {full, ms}: ask when a call ends,
 --         or then · {later, ms, why}: park, and ask again then
--- uses: permits_key, LEASE_MS, WAIT_MS, SLACK_MS, HELD_MS, PROBES, PROBE_LOST_MS, PROBE_PAUSE_MS, USED_MS
--- uses: PACE_BURST_MS, now, clock, read_scope, write_scope, park_ms
 local permit, ticket, may_wait, has_breaker = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4] == '1'
 local moment, scopes = now(), {}
 for at = 6, 6 * ARGV[5], 6 do

@@ -3,7 +3,6 @@
 --
 -- ARGV: process, number of the batch; upstream, counter, amount per count
 -- Returns {ok} · {known}: it had been added
--- uses: CALL_COUNTERS_KEY, COUNTED_KEY, counted_batch_key, MOST_UPSTREAMS, USED_MS
 local batch = counted_batch_key(ARGV[1])
 if call('GET', batch) == ARGV[2] then return {'known'} end
 call('SET', batch, ARGV[2], 'PX', USED_MS)

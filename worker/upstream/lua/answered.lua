@@ -2,7 +2,6 @@
 --
 -- ARGV: run, endpoint
 -- Returns {ok}
--- uses: contacts_key, end_with_run
 local key, endpoint = contacts_key(ARGV[1]), ARGV[2]
 call('HSET', key, 'ok:' .. endpoint, 1)
 call('HDEL', key, 'gone:' .. endpoint, 'n:' .. endpoint, 'last:' .. endpoint)

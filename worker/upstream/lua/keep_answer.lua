@@ -2,7 +2,6 @@
 --
 -- ARGV: digest of the request, the leader's token, answer ('': none), seconds to keep it
 -- Returns {kept} · {left}
--- uses: CACHE_HITS_KEY, answer_key, flight_key
 local flight = call('GET', flight_key(ARGV[1]))
 if flight and string.match(flight, '^%S+') == ARGV[2] then call('DEL', flight_key(ARGV[1])) end
 if ARGV[3] == '' or not call('SET', answer_key(ARGV[1]), ARGV[3], 'EX', ARGV[4], 'NX') then return {'left'} end

@@ -2,7 +2,6 @@
 --
 -- ARGV: digest of the request, the caller's token
 -- Returns {hit, answer} · {lead}: call the model, then end the lead · {follow}: look again soon
--- uses: CACHE_HITS_KEY, answer_key, flight_key, LEASE_MS, USED_MS, clock
 local answer = call('GET', answer_key(ARGV[1]))
 if answer then
   call('HINCRBY', CACHE_HITS_KEY, 'hits', 1)

@@ -5,7 +5,6 @@
 --       ms that the upstream asked the call to wait (0: none), number of scopes;
 --       per scope: name, ms to add to what its tokens took of the limit (the estimate was too low; < 0: too high)
 -- Returns {ok} · {gone} · {paused, ms}: from now on no call is made for so long
--- uses: when_full, permits_key, read_scope, write_scope, adapt, learn_pace, count_result
 when_full()
 local permit, health, era = ARGV[1], ARGV[2], tonumber(ARGV[4])
 local number, pause = tonumber(ARGV[5]), tonumber(ARGV[6])

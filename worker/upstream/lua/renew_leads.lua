@@ -2,7 +2,6 @@
 --
 -- ARGV: digest and token, per lead
 -- Returns {ok}
--- uses: when_full, flight_key, LEASE_MS, USED_MS, clock
 when_full()
 for at = 1, #ARGV, 2 do
   local flight = call('GET', flight_key(ARGV[at]))

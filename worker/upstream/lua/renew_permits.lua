@@ -2,7 +2,6 @@
 --
 -- ARGV: scope and permit, per call and scope
 -- Returns {ok}
--- uses: when_full, permits_key, LEASE_MS, USED_MS, clock
 when_full()
 for at = 1, #ARGV, 2 do
   call('ZADD', permits_key(ARGV[at]), clock() + LEASE_MS, ARGV[at + 1])

@@ -2,7 +2,6 @@
 --
 -- ARGV: run and call, per call
 -- Returns {ok}
--- uses: when_full, holds_key, LEASE_MS, clock
 when_full()
 for at = 1, #ARGV, 2 do
   call('ZADD', holds_key(ARGV[at]), 'XX', clock() + LEASE_MS, ARGV[at + 1])

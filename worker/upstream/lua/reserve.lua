@@ -7,7 +7,6 @@
 -- ARGV: run, call, cost as estimated, the least it costs ('': the estimate is no guess), cap, model
 --       (costs in billionths of a dollar)
 -- Returns {ok} · {wait}: something is reserved that may end up cheaper · {over, spent, cap}
--- uses: cost_key, holds_key, LEASE_MS, clock, expire_reservations, whole, end_with_run
 local run, id, amount, least = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local key = cost_key(run)
 if call('HEXISTS', key, 'c:' .. id) == 1 or call('HEXISTS', key, 'x:' .. id) == 1 then return {'ok'} end

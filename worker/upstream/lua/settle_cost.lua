@@ -4,7 +4,6 @@
 -- ARGV: run, call, cost in billionths of a dollar ('': not known, the reservation stands), model whose answer it
 --       is ('': none)
 -- Returns {ok} · {gone}
--- uses: when_full, cost_key, holds_key, whole
 when_full()
 local run, id, model = ARGV[1], ARGV[2], ARGV[4]
 local key = cost_key(run)

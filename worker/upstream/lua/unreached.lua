@@ -13,7 +13,6 @@
 -- ARGV: run, endpoint, scope in which its calls have their permits (the caller still holds its own), call,
 --       1 if the server said that there is nothing
 -- Returns {answered} · {again}: not decided · {absent}: it is given up
--- uses: contacts_key, permits_key, REFUSALS, clock, end_with_run
 local key, endpoint = contacts_key(ARGV[1]), ARGV[2]
 local field = call('HMGET', key, 'ok:' .. endpoint, 'gone:' .. endpoint, 'n:' .. endpoint, 'last:' .. endpoint)
 if field[1] then return {'answered'} end

@@ -11,13 +11,11 @@ end
 -- What a chunk is made of: generation, what it begins with, number of items, parts.
 -- A part is an index, or for turns {batch, thread, count, again}; `again` marks each turn with the outcome of the
 -- result that it already has, or with 0, and is empty when none has one.
--- uses: plan_key
 local function plan_entry(run, chunk)
   return cmsgpack.unpack(call('HGET', plan_key(run.id), chunk))
 end
 
 -- Those parts of a chunk that still have no result of the chunk's generation.
--- uses: results_key, redo_key
 local function undone(run, generation, parts)
   local left, results = {}, results_key(run.id)
   if run.mailboxes then
@@ -38,7 +36,6 @@ local function undone(run, generation, parts)
 end
 
 -- Gives back the threads of the parts `left` that a lease holds.
--- uses: owners_key
 local function release_threads(run, left, lease)
   local names, mine = {}, {}
   for at, part in ipairs(left) do names[at] = part[2] end
@@ -52,7 +49,6 @@ end
 -- Ends the lease of a chunk, if it has one, with everything that belongs to the lease: its threads (of the
 -- parts `left`) and its mark as the worker's suspect. Takes the chunk out of the sets of its kind.
 -- Returns when it was claimed (nil: it was not leased) and its state; the caller updates the record itself.
--- uses: chunk_key, live_key, parked_key, SUSPECTS_KEY, SUSPECT_STRIKES, release_threads
 local function unlease(run, chunk, left)
   local record, member = chunk_key(run.id, chunk), run.id .. ' ' .. chunk
   local field = call('HMGET', record, 'st', 'own', 'w', 'at', 'k')
@@ -71,7 +67,6 @@ local function unlease(run, chunk, left)
 end
 
 -- Puts a chunk back among those that wait, at its place in the run.
--- uses: chunk_key, wait_key, order, unlease, join_ring
 local function to_wait(run, chunk, left)
   local record = chunk_key(run.id, chunk)
   if unlease(run, chunk, left) then call('HDEL', record, 'own', 'w', 'at') end
@@ -82,7 +77,6 @@ end
 
 -- Puts a chunk aside until a moment of the steady clock. A run of limited width had left the ring when it was full;
 -- when the chunk comes back, it counts by the items that it still has.
--- uses: chunk_key, parked_key, PERCENT, plan_entry, unlease, join_ring
 local function to_parked(run, chunk, left, due)
   local record = chunk_key(run.id, chunk)
   if unlease(run, chunk, left) then call('HDEL', record, 'own', 'w', 'at') end
@@ -96,7 +90,6 @@ end
 
 -- Ends a chunk of which nothing is left, or whose rest was given up (`left` may still hold threads).
 -- A run of limited width had left the ring when it was full.
--- uses: chunk_key, plan_key, wait_key, admitted_key, pace_key, clock, unlease, settle, join_ring
 local function close(run, chunk, left)
   local claimed_at, state = unlease(run, chunk, left or {})
   if claimed_at and not left then
@@ -113,14 +106,12 @@ local function close(run, chunk, left)
 end
 
 -- Gives up what is left of an admitted chunk and ends it.
--- uses: close, forget_redo, withdraw
 local function drop(run, chunk, left)
   if run.mailboxes then withdraw(run, left) else forget_redo(run, left) end
   close(run, chunk, left)
 end
 
 -- Undoes a retry for chunks that are given up: their order is above 1e9.
--- uses: wait_key, plan_entry, forget_turns, forget_redo
 local function take_back(run, admitted)
   for _, chunk in ipairs(call('ZRANGEBYSCORE', wait_key(run.id), 1e9, '+inf')) do
     if not admitted[chunk] then
@@ -135,7 +126,6 @@ local function take_back(run, admitted)
 end
 
 -- Gives up all chunks that were never handed out, at once: a million of them are two keys to unlink.
--- uses: wait_key, plan_key, admitted_key, chunk_key, order, settle, take_back
 local function drop_waiting(run)
   local wait, plan, entries = wait_key(run.id), plan_key(run.id), {}
   for _, chunk in ipairs(call('SMEMBERS', admitted_key(run.id))) do entries[chunk] = call('HGET', plan, chunk) end
@@ -149,7 +139,6 @@ local function drop_waiting(run)
 end
 
 -- Gives up to BULK chunks that were handed out and are not leased just now.
--- uses: admitted_key, chunk_key, plan_entry, undone, drop, BULK
 local function drop_admitted(run)
   local dropped = 0
   for _, chunk in ipairs(call('SMEMBERS', admitted_key(run.id))) do
@@ -163,7 +152,6 @@ local function drop_admitted(run)
 end
 
 -- The worker gives the chunk back: ended when nothing is left, else it waits, or is postponed by `delay` ms.
--- uses: TOP_UP, steady, plan_entry, undone, close, drop, to_parked, to_wait, top_up
 local function finish_commit(run, chunk, delay)
   local generation, _, _, parts = plan_entry(run, chunk)
   local left = undone(run, generation, parts)

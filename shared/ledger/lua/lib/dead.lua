@@ -2,7 +2,6 @@
 
 -- Copies an item that ended in error to the dead set; the oldest entries make room.
 -- `shared.ledger.wire` reads the entry: a line of numbers and words, then payload and result.
--- uses: DEAD_KEY, DEAD_ITEMS_KEY, DEAD_CAP, run_dead_key, now
 local function bury(id, index, kind, generation, attempts, code, payload, result)
   local member = id .. ' ' .. index
   local head = table.concat({kind, generation, string.format('%.0f', now()), attempts, code, #payload}, '|')
@@ -20,7 +19,6 @@ local function bury(id, index, kind, generation, attempts, code, payload, result
 end
 
 -- Takes an item out of the dead set, because a retry has brought a new result.
--- uses: DEAD_KEY, DEAD_ITEMS_KEY, run_dead_key
 local function unbury(id, index)
   if call('SREM', run_dead_key(id), index) == 0 then return end
   call('ZREM', DEAD_KEY, id .. ' ' .. index)
@@ -28,7 +26,6 @@ local function unbury(id, index)
 end
 
 -- Keeps the dead set right for the turns of one block: a retried turn leaves it, one that ended in error enters.
--- uses: run_key, items_key, run_dead_key, batch_turn, bury, unbury
 local function account_dead(id, batch, generation, offset, block, dead)
   if generation ~= '0' and call('EXISTS', run_dead_key(id)) == 1 then
     local indexes = string.match(block, '^0|%d+|%d+|%d+|([%d,]+)|')

@@ -2,7 +2,6 @@
 
 -- Reads what a worker needs of each item that is due: index, generation, payload, attempts, parked state.
 -- Also returns when the earliest of the others is due.
--- uses: items_key, redo_key, tries_key, steady
 local function give_items(run, left)
   local payloads = call('HMGET', items_key(run.id), unpack(left))
   local redo = run.retried and call('HMGET', redo_key(run.id), unpack(left)) or {}
@@ -23,7 +22,6 @@ local function give_items(run, left)
 end
 
 -- A retry that is given up: the old results stand, and the run has that much less to do.
--- uses: redo_key, results_key, run_key, outcome_of, move_outcomes
 local function forget_redo(run, left)
   local redo, redone, letters = redo_key(run.id), 0, {}
   if not run.retried then return end
@@ -39,7 +37,6 @@ local function forget_redo(run, left)
 end
 
 -- Writes the error of an item that no worker survived.
--- uses: results_key, redo_key, tries_key, items_key, run_key, bury, add_count
 local function poison_item(run, index, generation, strikes)
   call('HSET', results_key(run.id), index, generation .. '|poison')
   call('HDEL', redo_key(run.id), index)

@@ -7,7 +7,6 @@ local is_final = {finished = true, cancelled = true, aborted = true, incomplete 
 -- were ever retried, or parked; most runs have neither, and those keys are not read. `wide`: the most chunks that
 -- may be under way at a time, nil for no limit. `mailboxes`: whether its items lie in the inboxes of threads and
 -- not under their index; a run that was opened by version 0.1 has no such field, its kind decides.
--- uses: run_key, LAYOUT
 local function read_run(id)
   local field = call('HMGET', run_key(id), 'state', 'kind', 'ns', 'v', 'gen', 'tried', 'wide', 'storage')
   if not field[1] then return nil end
@@ -19,8 +18,6 @@ local function read_run(id)
 end
 
 -- All keys of a run but its chunk records, which end with their chunks.
--- uses: run_key, items_key, plan_key, wait_key, admitted_key, results_key, redo_key, tries_key, batches_key
--- uses: threads_key, run_dead_key, cost_key, holds_key, contacts_key
 local function run_keys(id)
   return {
     run_key(id), items_key(id), plan_key(id), wait_key(id), admitted_key(id), results_key(id), redo_key(id),
@@ -30,7 +27,6 @@ local function run_keys(id)
 end
 
 -- A namespace that an open run uses does not expire.
--- uses: positions_key, mementos_key, requests_key, users_key
 local function use_namespace(run)
   call('SADD', users_key(run.ns), run.id)
   for _, key in ipairs({positions_key(run.ns), mementos_key(run.ns), requests_key(run.ns)}) do
@@ -39,7 +35,6 @@ local function use_namespace(run)
 end
 
 -- Takes a run off the users of its namespace, whose time to live counts from the end of the last one.
--- uses: positions_key, mementos_key, requests_key, users_key, now
 local function leave_namespace(namespace, id, ttl_s)
   call('SREM', users_key(namespace), id)
   if ttl_s <= 0 or call('EXISTS', users_key(namespace)) == 1 then return end
@@ -50,7 +45,6 @@ local function leave_namespace(namespace, id, ttl_s)
 end
 
 -- Lets all keys of a run expire at the same moment; a tick then removes it from the lists of runs and dead items.
--- uses: idem_key, EXPIRING_KEY, now, run_keys
 local function expire_together(run, key, ttl_s)
   local at = string.format('%.0f', now() + ttl_s * 1000)
   for _, name in ipairs(run_keys(run.id)) do call('PEXPIREAT', name, at) end
@@ -59,8 +53,6 @@ local function expire_together(run, key, ttl_s)
 end
 
 -- Ends a run that has no open chunk: finished when every item has a result, else the state that was asked for.
--- uses: run_key, plan_key, ring_key, tries_key, contacts_key, BUSY_KEY, OPEN_KEY, now, leave_namespace, add_count
--- uses: expire_together
 local function settle(run)
   if call('EXISTS', plan_key(run.id)) == 1 then return end
   local field = call('HMGET', run_key(run.id), 'done', 'goal', 'to', 'key', 'ttl', 'ns_ttl')
@@ -78,9 +70,6 @@ local function settle(run)
 end
 
 -- Removes a run that has no admitted chunk: every key, and its place in every list.
--- uses: run_key, idem_key, run_dead_key, mementos_key, positions_key, requests_key, owners_key, users_key
--- uses: RUNS_KEY, EXPIRING_KEY, BUSY_KEY, OPEN_KEY, DEAD_KEY, DEAD_ITEMS_KEY, run_keys, leave_namespace
--- uses: scope_key, permits_key, SCOPES_KEY
 local function wipe(id)
   local field = call('HMGET', run_key(id), 'key', 'ns', 'ns_ttl')
   if field[1] and field[1] ~= '' and call('GET', idem_key(field[1])) == id then

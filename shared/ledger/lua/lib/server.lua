@@ -3,13 +3,11 @@
 -- Lets a script that frees memory, or writes a few bytes at most, run on a server whose memory is full: Redis refuses
 -- such a script at its first write, unless that one needs no memory, and then lets the script do all it does (in
 -- every version, where the flag `allow-oom` is one of Redis 7). This write comes first and changes nothing.
--- uses: CLOCK_KEY
 local function when_full()
   call('HDEL', CLOCK_KEY, '')
 end
 
 -- Reads any number of fields of a hash.
--- uses: ARGUMENT_SLICE
 local function fetch(key, fields)
   if #fields <= ARGUMENT_SLICE then return call('HMGET', key, unpack(fields)) end
   local values = {}
@@ -21,7 +19,6 @@ local function fetch(key, fields)
 end
 
 -- Calls a command with a list of any length as its last arguments (an even number stays together).
--- uses: ARGUMENT_SLICE
 local function sliced(command, key, values)
   for first = 1, #values, ARGUMENT_SLICE do
     call(command, key, unpack(values, first, math.min(first + ARGUMENT_SLICE - 1, #values)))
@@ -40,7 +37,6 @@ end
 
 -- Redis' time plus all that it was ever set back: what is put off for a second stays put off for a second.
 -- A step forward makes it due early, which does no harm. Goes on while nobody ticks, unlike the ledger clock.
--- uses: CLOCK_KEY, now
 local steady_moment
 local function steady()
   if not steady_moment then steady_moment = now() + (tonumber(call('HGET', CLOCK_KEY, 'back')) or 0) end
@@ -49,7 +45,6 @@ end
 
 -- The ledger clock in milliseconds: Redis' time, but never more than SKEW_MS past the last tick.
 -- So a frozen server, a fail-over, a stepped clock or an hour without workers ends no lease.
--- uses: CLOCK_KEY, SKEW_MS, now
 local ledger_moment
 local function clock()
   if not ledger_moment then
@@ -61,7 +56,6 @@ local function clock()
 end
 
 -- A number that was never given out before.
--- uses: CLOCK_KEY
 local function serial()
   return call('HINCRBY', CLOCK_KEY, 'seq', 1)
 end

@@ -1,8 +1,6 @@
 -- What the steward's tick repairs: expired leases, lost wake-ups, dead workers.
 
 -- Takes a chunk apart into chunks of one part each, all of them suspects.
--- uses: plan_key, chunk_key, wait_key, admitted_key, SUSPECT_STRIKES, order, unlease, join_ring
--- uses: add_count
 local function explode(run, chunk, generation, first, left)
   for at, part in ipairs(left) do
     local piece, label, count = chunk .. '/' .. at - 1, first, 1
@@ -25,7 +23,6 @@ local function explode(run, chunk, generation, first, left)
 end
 
 -- Counts one more lease of a chunk that ran out, and returns how many there were.
--- uses: chunk_key, owners_key
 local function strike(run, chunk, left)
   local record = chunk_key(run.id, chunk)
   local field = call('HMGET', record, 'own', 'k')
@@ -40,8 +37,6 @@ local function strike(run, chunk, left)
 end
 
 -- Ends an expired lease: its worker is dead, or did not renew it in time.
--- uses: chunk_key, SUSPECT_STRIKES, POISON_STRIKES, plan_entry, undone, drop, close, explode, poison_item, poison_turn
--- uses: to_wait, add_count, strike
 local function expire(run, chunk)
   local generation, first, _, parts = plan_entry(run, chunk)
   local left = undone(run, generation, parts)
@@ -66,7 +61,6 @@ end
 -- Makes due at the next tick what a process that died may have taken with it. These are all unclaimed wake-ups of
 -- the kind, since it may have fetched some (those that were still in the queue come twice, which does no harm), and
 -- the leases of `worker`, for a worker that is known to be dead, and not only silent.
--- uses: live_key, chunk_key, clock
 local function repeat_wakes(kind, worker)
   for _, member in ipairs(call('ZRANGE', live_key(kind), 0, -1)) do
     local id, chunk = string.match(member, '^(%S+) (%S+)$')
@@ -78,7 +72,6 @@ local function repeat_wakes(kind, worker)
 end
 
 -- Repeats the wake-up of a published chunk, and doubles the time until it counts as lost again.
--- uses: chunk_key, live_key, plan_key, pace_key, OVERDUE_MS, OVERDUE_FACTOR, MOST_DOUBLINGS, clock, add_wake, add_count
 local function wake_again(run, chunk, member, wakes)
   local record = chunk_key(run.id, chunk)
   local repeated = math.min(call('HGET', record, 'pub') + 1, MOST_DOUBLINGS)
@@ -91,7 +84,6 @@ local function wake_again(run, chunk, member, wakes)
 end
 
 -- Whether some live workers do not support the layout of a run: they take its wake-ups, and do nothing.
--- uses: workers_key, layouts_key, FIRST_LAYOUT
 local function has_outdated(run)
   if run.layout == FIRST_LAYOUT then return false end
   local current = 0
@@ -104,7 +96,6 @@ end
 -- Repeats wake-ups that nobody has claimed for a while, for a worker that has nothing to do: had they been in its
 -- queue, it would have taken them. Looks at the newest first, since leases end sooner than wake-ups are overdue.
 -- The time doubles with each repetition, unless outdated workers take them away.
--- uses: live_key, chunk_key, BULK, UNCLAIMED_MS, clock, read_run, wake_again, has_outdated
 local function wake_unclaimed(kind, wakes)
   for _, member in ipairs(call('ZREVRANGE', live_key(kind), 0, BULK - 1)) do
     local id, chunk = string.match(member, '^(%S+) (%S+)$')
@@ -126,7 +117,6 @@ local function run_and_chunk(member)
 end
 
 -- Removes workers from the lists that have not registered for a lease, and repeats what they may have fetched.
--- uses: workers_key, capacity_key, layouts_key, clock, repeat_wakes
 local function forget_dead_workers(kind)
   local gone = call('ZRANGEBYSCORE', workers_key(kind), '-inf', clock())
   for _, worker in ipairs(gone) do
@@ -138,7 +128,6 @@ local function forget_dead_workers(kind)
 end
 
 -- Puts a chunk whose wake-up is not wanted any more, or whose delay is over, back among those that wait.
--- uses: plan_entry, undone, to_wait
 local function wait_again(run, chunk)
   local generation, _, _, parts = plan_entry(run, chunk)
   to_wait(run, chunk, undone(run, generation, parts))
@@ -146,8 +135,6 @@ end
 
 -- What a tick does for one kind: removes dead workers, ends leases that ran out, repeats wake-ups that are
 -- overdue, and lets delayed chunks wait again when they are due.
--- uses: live_key, parked_key, chunk_key, BULK, steady, clock, read_run, expire, wake_again, measure_window
--- uses: run_and_chunk, forget_dead_workers, wait_again
 local function heal(kind, wakes)
   forget_dead_workers(kind)
   measure_window(kind)

@@ -13,7 +13,6 @@ local function batch_generation(batch)
 end
 
 -- Whether a generation of a run asks models again, whatever answers are stored: 1 or 0.
--- uses: run_key
 local function asks_anew(id, generation)
   local anew = call('HGET', run_key(id), 'anew')
   return anew and string.find(anew, ' ' .. generation .. ' ', 1, true) and 1 or 0
@@ -37,7 +36,6 @@ local function batch_turn(payload, at)
 end
 
 -- The first publication of a chunk: from now on it has a record, and its turns stand in the inboxes.
--- uses: inbox_key
 local function admit(run, entry)
   local _, _, _, parts = cmsgpack.unpack(entry)
   for _, part in ipairs(parts) do
@@ -47,7 +45,6 @@ end
 
 -- Locks the free threads among those of a chunk for the chunk's lease; returns the names of those that it has
 -- now, and how many are held elsewhere.
--- uses: owners_key
 local function lock_threads(run, lease, left)
   local names, seen, mine, locks = {}, {}, {}, {}
   for _, part in ipairs(left) do
@@ -63,7 +60,6 @@ end
 
 -- Locks the free threads among those of a chunk for the chunk's lease, and reads what a worker needs of each:
 -- {name, 'position offset', state, run, batch, count, payload, anew, run, …}. Also counts the threads held elsewhere.
--- uses: positions_key, mementos_key, inbox_key, items_key, fetch, lock_threads, batch_generation, asks_anew
 local function give_threads(run, lease, left, depth)
   local names, busy = lock_threads(run, lease, left)
   if #names == 0 then return {}, busy end
@@ -100,7 +96,6 @@ local function marked(marks, letters)
 end
 
 -- Turns that will not be decided again after all: the run has that much less to do.
--- uses: run_key, marked, move_outcomes
 local function forget_turns(run, marks)
   local letters = {}
   local redone = marked(marks, letters)
@@ -109,7 +104,6 @@ local function forget_turns(run, marks)
 end
 
 -- Takes turns that were given up out of the inboxes; a change of an inbox's front moves the thread's position.
--- uses: inbox_key, positions_key, position, forget_turns
 local function withdraw(run, left)
   for _, part in ipairs(left) do
     local thread, ref, marks = part[2], run.id .. ' ' .. part[1] .. ' ' .. part[3], part[4]
@@ -126,8 +120,6 @@ end
 
 -- Writes the error of the turn at a thread's front (of whichever run it is): no worker survived it.
 -- Its block holds the thread's stored state in place of a result.
--- uses: inbox_key, positions_key, mementos_key, items_key, results_key, run_key, now, position
--- uses: batch_generation, batch_turn, bury, add_count
 local function poison_turn(namespace, thread, strikes)
   local box, positions = inbox_key(namespace, thread), positions_key(namespace)
   local id, batch, count = string.match(call('LINDEX', box, 0), '^(%S+) (%S+) (%d+)$')

@@ -1,7 +1,6 @@
 -- The window of published chunks of a kind, and the ring of runs that take turns to fill it.
 
 -- Sets how many chunks of a kind may be published or leased: a multiple of what its workers can do at a time.
--- uses: capacity_key, pace_key, WINDOW_FLOOR, WINDOW_FACTOR
 local function measure_window(kind)
   local total = 0
   for _, capacity in ipairs(call('HVALS', capacity_key(kind))) do total = total + capacity end
@@ -9,7 +8,6 @@ local function measure_window(kind)
 end
 
 -- Lets a run take its turn at being published, behind all others, when it has chunks that wait.
--- uses: ring_key, wait_key, serial
 local function join_ring(run)
   if run.state == 'running' and call('EXISTS', wait_key(run.id)) == 1
     and not call('ZSCORE', ring_key(run.kind), run.id) then
@@ -26,7 +24,6 @@ local function add_wake(wakes, run, chunk, entry)
 end
 
 -- Publishes a chunk; a wake-up counts as lost after `overdue` ms.
--- uses: live_key, plan_key, chunk_key, admitted_key, clock, admit, add_wake
 local function publish(run, chunk, overdue, wakes)
   local record, entry = chunk_key(run.id, chunk), call('HGET', plan_key(run.id), chunk)
   if call('SADD', admitted_key(run.id), chunk) == 1 and run.mailboxes then admit(run, entry) end
@@ -38,7 +35,6 @@ end
 -- Whether a run of limited width has as many chunks under way as it may. Those that are put aside do not count, up
 -- to a multiple of the width, and those that came back count by what is left of them; of a run with a width of one
 -- all do in full, because its items have an order.
--- uses: chunk_key, admitted_key, ASIDE_FACTOR, PERCENT
 local function is_full(run)
   local admitted = call('SCARD', admitted_key(run.id))
   if admitted < run.wide then return false end
@@ -53,7 +49,6 @@ end
 
 -- The next chunk of a run. Of a run of limited width the next one is begun only when one has ended or was put
 -- aside; chunks that were begun come first by their order.
--- uses: wait_key, admitted_key, is_full
 local function next_chunk(run)
   local wait = wait_key(run.id)
   if not run.wide then return call('ZPOPMIN', wait)[1] end
@@ -66,7 +61,6 @@ end
 
 -- Publishes waiting chunks while the window of their kind is not full; the runs take turns.
 -- A wake-up counts as lost after a multiple of the usual chunk time: a long queue is no loss.
--- uses: ring_key, live_key, pace_key, WINDOW_FLOOR, OVERDUE_MS, OVERDUE_FACTOR, serial, read_run, publish, next_chunk
 local function top_up(kind, most)
   local wakes, ring, pace = {}, ring_key(kind), call('HMGET', pace_key(kind), 'window', 'usual')
   local overdue = math.max(OVERDUE_MS, OVERDUE_FACTOR * (tonumber(pace[2]) or 0))

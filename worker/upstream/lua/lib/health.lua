@@ -1,7 +1,6 @@
 -- What the end of a call changes: the adaptive number of calls at a time, and the circuit breaker.
 
 -- Ends a round trip: the number backs off when too many calls of it timed out.
--- uses: BACK_OFF, OVERLOAD
 local function end_round(scope, in_use)
   if scope.wbad > OVERLOAD * (scope.wok + scope.wbad) then
     local used = math.max(1, scope.peak)
@@ -14,7 +13,6 @@ end
 -- round trip more than the share OVERLOAD timed out; once a round trip, never below one. A few among many answers are
 -- no sign of load, and cost no throughput. A round trip ends with as many answers as there were calls under way, or
 -- by time. Refusals do not count: they teach a pace.
--- uses: ROUND_MS, FEW, SPARSE_MS, ADAPTIVE_CAP, SMOOTHING, now, end_round
 local function adapt(scope, health, latency, in_use)
   if health ~= 'ok' and health ~= 'slow' then return end
   local passed, count = now() - scope.wat, scope.wok + scope.wbad
@@ -40,7 +38,6 @@ local function change(scope, open)
 end
 
 -- Counts how a call ended in the latest of two buckets; the breaker and displays read these.
--- uses: BUCKET_MS, now
 local function count_call(scope, is_good)
   local moment = now()
   if moment - scope.bw >= BUCKET_MS then
@@ -56,7 +53,6 @@ end
 --   open       no call is let through, so none ends
 --   half-open  the first good probe closes it, the first bad one opens it for twice as long
 -- A call of an endpoint without a breaker (era -1) is only counted.
--- uses: LEAST_CALLS, OPEN_MS, OPEN_CAP_MS, CALM_MS, now, change, count_call
 local function count_result(scope, era, is_good)
   if era < 0 then
     if scope.open == 0 then count_call(scope, is_good) end

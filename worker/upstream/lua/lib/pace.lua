@@ -1,7 +1,6 @@
 -- The pace that an endpoint's refusals teach, where nobody told us its limit; and whether it refuses everybody.
 
 -- Sends more slowly: at the pace that went well before, at the rate at which calls were served, or half as fast.
--- uses: PACE_FLOOR_MS, PACE_HOLD, PACE_HOLD_CAP
 local function slow_down(scope, was, back, served)
   local half = math.max(was, math.min(2 * was, PACE_FLOOR_MS))
   local is_known = back > 0 or served <= 2 * was
@@ -12,7 +11,6 @@ local function slow_down(scope, was, back, served)
 end
 
 -- Sends faster after enough rounds that went well: a little where a limit was found, else twice as fast.
--- uses: PACE_FEW, PACE_GAIN, PACE_LEAST_MS
 local function speed_up(scope, share)
   scope.held = scope.held + 1
   if share <= PACE_FEW then scope.good = scope.pace end
@@ -31,7 +29,6 @@ end
 --                   share OVERLOAD of it was refused, calls are spaced. With more than PACE_FEW, a faster try is
 --                   given up, and a pace that went well before is lowered once, to what was served: refusals that
 --                   stay are not due to the pace. Calls that were sent before a change of pace do not count.
--- uses: FEW, ALONE, OVERLOAD, PACE_FEW, PACE_ROUND_MS, PACE_CALLS, PACE_USED, PAUSE_CAP_MS, now, slow_down, speed_up
 local function learn_pace(scope, health, number, in_use, pause)
   if health ~= 'busy' and (health ~= 'ok' or scope.since == 0) then return end
   if number <= scope.cut then return end

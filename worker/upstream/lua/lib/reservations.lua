@@ -13,7 +13,6 @@ local function whole(number) return string.format('%.0f', number) end
 --   c:CALL       what a call under way has reserved
 --   x:CALL       what was reserved by a call that was not renewed for a lease; it is part of `spent`
 --   m:MODEL      the most that one answer of the model has cost in this run
--- uses: cost_key, holds_key, clock, whole
 local function expire_reservations(run)
   local gone = call('ZRANGEBYSCORE', holds_key(run), '-inf', clock())
   for _, id in ipairs(gone) do

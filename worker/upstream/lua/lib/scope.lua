@@ -25,7 +25,6 @@ local scope_fields = {'at', 'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'n', 
 local scope_moments = {'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'pause', 'wat', 'since', 'open', 'shut', 'bw', 'pt'}
 
 -- Reads the state of the limits of a scope.
--- uses: scope_key, now, scope_fields, scope_moments
 local function read_scope(name)
   local scope, before = {}, {}
   for _, field in ipairs(scope_fields) do scope[field] = 0 end
@@ -45,7 +44,6 @@ local function read_scope(name)
 end
 
 -- Scopes expire, their names do not: each new one checks a few, so that they never pile up.
--- uses: scope_key, SCOPES_KEY, now
 local function name_scope(name)
   for _, known in ipairs(call('ZRANDMEMBER', SCOPES_KEY, 8)) do
     if call('EXISTS', scope_key(known)) == 0 then call('ZREM', SCOPES_KEY, known) end
@@ -55,7 +53,6 @@ end
 
 -- Writes what has changed of a scope since it was read. Its keys live on for USED_MS; their expiry is moved by the
 -- first use in each half of that time, as moving it with each call would be a quarter of what a call appends.
--- uses: scope_key, permits_key, USED_MS, now, scope_fields, name_scope
 local function write_scope(name, scope)
   if scope.at == 0 then name_scope(name) end
   local half = USED_MS / 2
@@ -79,7 +76,6 @@ end
 -- When a caller that does not wait here should come back, in ms. Callers get turns one after the other; beyond a
 -- crowd they are to ask again, spread so that never many come at once. A turn is not reserved: a caller
 -- that does not come back costs nothing.
--- uses: LEAD_MS, CROWD_MS, CROWD, LATER_MS, now
 local function park_ms(scope, ready, spacing)
   local crowd = math.max(CROWD_MS, CROWD * spacing)
   local turn = math.max(scope.far, ready)
