@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 from msgspec.json import Decoder
+from msgspec.structs import replace
 
 from producer.aggregate.queries import percentiles
 from producer.turns.documents import Calls
@@ -47,8 +48,8 @@ class CallTotals:
     """Counts calls; answers from the cache cost nothing here, and a repeated request makes no call."""
 
     def __init__(self) -> None:
-        self._counts = Counter[str]()
-        self._cost_usd: float | None = None
+        self._calls = Calls()
+        self._unread = self._invalid = 0
         self._times_ms = Counter[int]()
 
     def add(self, rows: Iterable[TurnRow]) -> None:
@@ -57,9 +58,9 @@ class CallTotals:
             if DUPLICATE in row.code or row.code[:1] == "x":
                 continue
             if AVOIDED in row.code:
-                self._counts["avoided"] += 1
+                self._calls.avoided += 1
             elif CACHED in row.code:
-                self._counts["from_cache"] += 1
+                self._calls.from_cache += 1
                 self._read(call_of(row))
             elif ASKED in row.code:
                 self._paid(call_of(row))
@@ -75,38 +76,34 @@ class CallTotals:
         >>> CallTotals().summary({}) is None
         True
         """
-        counts = self._counts
+        calls = self._calls
         given_up = sum(count for code, count in errors.items() if code.startswith(GIVEN_UP))
-        if not counts and not given_up:
+        if not (calls.made or calls.from_cache or calls.avoided or given_up):
             return None
-        return Calls(
-            made=counts["made"],
-            from_cache=counts["from_cache"],
-            avoided=counts["avoided"],
+        return replace(
+            calls,
             given_up=given_up,
-            unread=counts["unread"],
-            invalid_shapes=counts["invalid_shapes"],
-            cost_usd=None if self._cost_usd is None else round(self._cost_usd, COST_DIGITS),
-            cost_unknown=counts["cost_unknown"],
-            prompt_tokens=counts["prompt_tokens"],
-            completion_tokens=counts["completion_tokens"],
+            unread=self._unread,
+            invalid_shapes=self._invalid,
+            cost_usd=None if calls.cost_usd is None else round(calls.cost_usd, COST_DIGITS),
             latency_ms=percentiles(self._times_ms),
             latency_n=self._times_ms.total(),
         )
 
     def _paid(self, call: StoredCall) -> None:
         """Counts a call that was made."""
-        self._counts["made"] += 1
+        calls = self._calls
+        calls.made += 1
         self._read(call)
         self._times_ms[call.latency_ms] += 1
-        self._counts["prompt_tokens"] += call.prompt_tokens or 0
-        self._counts["completion_tokens"] += call.completion_tokens or 0
+        calls.prompt_tokens += call.prompt_tokens or 0
+        calls.completion_tokens += call.completion_tokens or 0
         if call.cost_usd is None:
-            self._counts["cost_unknown"] += 1
+            calls.cost_unknown += 1
         else:
-            self._cost_usd = (self._cost_usd or 0.0) + call.cost_usd
+            calls.cost_usd = (calls.cost_usd or 0.0) + call.cost_usd
 
     def _read(self, call: StoredCall) -> None:
         """Counts what could not be read of an answer."""
-        self._counts["unread"] += call.unread
-        self._counts["invalid_shapes"] += call.invalid_shape
+        self._unread += call.unread
+        self._invalid += call.invalid_shape

@@ -1,7 +1,8 @@
-"""Names a run in a line, for heads of summaries: the name it was given, its bench, and its input."""
+"""Writes what the summaries of all kinds have in common: the line that names the run, and the last lines."""
 
 from typing import Final
 
+from producer.aggregate.turns import ranked
 from producer.documents import AnyRun
 from producer.report.cells import plain
 
@@ -13,3 +14,12 @@ def head_of(document: AnyRun, bench: str = "") -> str:
     named = (document.name, bench, document.summary.source)
     names = [plain(name, NAME_CHARS) for name in dict.fromkeys(named) if name]
     return "  ".join([document.run_id, *names])
+
+
+def last_lines(document: AnyRun) -> list[str]:
+    """Writes the errors by their codes, and the files that were written."""
+    lines = []
+    if errors := document.summary.errors:
+        codes = (f"{plain(code, NAME_CHARS)} {number:,}" for code, number in ranked(errors))
+        lines.append("errors by code: " + ", ".join(codes))
+    return lines + [f"{file.format} written to {plain(file.path)}" for file in document.files]

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-from producer.aggregate.turns import ranked
 from producer.cases.documents import CasesRun, CasesSummary, ModelFigures
 from producer.report.cases.details import FailureDetails, FreeformDetails
 from producer.report.cases.groups import MEANINGS, PROMPTS, GroupTable, group_tables, has_figure, prompt_table
@@ -29,7 +28,7 @@ from producer.report.cases.wording import (
 )
 from producer.report.cells import plain
 from producer.report.interfaces import Details, Paint, Screen, unpainted
-from producer.report.run_title import head_of
+from producer.report.run_title import head_of, last_lines
 from producer.tables import fitted_table, hanging
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CaseRun
@@ -68,11 +67,7 @@ def summary_text(document: CasesRun, paint: Paint = unpainted) -> str:
     if lines[-1]:
         lines.append("")
     lines.append(hanging(" · ".join(remarks(document)), "  "))
-    if summary.errors:
-        by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary.errors))
-        lines.append("errors by code: " + ", ".join(by_code))
-    lines += [f"{file.format} written to {plain(file.path)}" for file in document.files]
-    return "\n".join(lines)
+    return "\n".join([*lines, *last_lines(document)])
 
 
 def more_text(document: CasesRun, paint: Paint = unpainted) -> str:

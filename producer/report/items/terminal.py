@@ -4,12 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from producer.aggregate.turns import ranked
 from producer.items.documents import ItemsRun
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, RunOutcome, Screen, unpainted
 from producer.report.items.opened_rows import opened
-from producer.report.run_title import head_of
+from producer.report.run_title import head_of, last_lines
 from producer.report.run_verdict import rated
 from producer.text import duration, plural, share
 from shared.codecs.item_rows import ItemRow
@@ -48,11 +47,7 @@ def summary_text(document: ItemsRun, paint: Paint = unpainted) -> str:
     if summary.latency_ms:
         latencies = summary.latency_ms.named().items()
         lines.append(f"latency: {', '.join(f'{name} {time:,} ms' for name, time in latencies)}")
-    if summary.errors:
-        codes = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary.errors))
-        lines.append("errors by code: " + ", ".join(codes))
-    lines += [f"{file.format} written to {plain(file.path)}" for file in document.files]
-    return "\n".join(lines)
+    return "\n".join([*lines, *last_lines(document)])
 
 
 def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:

@@ -6,7 +6,6 @@ from typing import Final
 import msgspec
 
 from producer.aggregate.queries import TARGETS, Target, targets
-from producer.aggregate.turns import ranked
 from producer.documents import Counts
 from producer.queries.documents import QueriesRun, QueriesSummary
 from producer.queries.results import AskedQuery
@@ -16,7 +15,7 @@ from producer.report.queries.check_reasons import failures
 from producer.report.queries.failed_queries import QueryFailures
 from producer.report.queries.opened_rows import OpenedQuery, opened
 from producer.report.queries.wording import outcome
-from producer.report.run_title import head_of
+from producer.report.run_title import head_of, last_lines
 from producer.text import duration, plural, share
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
@@ -51,11 +50,7 @@ def summary_text(document: QueriesRun, paint: Paint = unpainted) -> str:
         lines.append(f"latency: {_times(summary.latency_ms.named())}")
         if claimed := summary.server_latency_ms:
             lines.append(f"latency by the server: {_times({'p50': claimed.p50, 'p95': claimed.p95})}")
-    if summary.errors:
-        by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary.errors))
-        lines.append("errors by code: " + ", ".join(by_code))
-    lines += [f"{file.format} written to {plain(file.path)}" for file in document.files]
-    return "\n".join(lines)
+    return "\n".join([*lines, *last_lines(document)])
 
 
 def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from producer.aggregate.turns import ranked, share
+from producer.aggregate.turns import share
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, Screen, unpainted
-from producer.report.run_title import head_of
+from producer.report.run_title import head_of, last_lines
 from producer.report.turns.opened_rows import opened
 from producer.report.turns.wording import RULES, call_remarks, headline, outcome, remarks
 from producer.turns.documents import TurnsRun
@@ -36,11 +36,7 @@ def summary_text(document: TurnsRun, paint: Paint = unpainted) -> str:
     if calls := call_remarks(document):
         model = plain(summary.model or "", CELL_CHARS)
         lines.append(" · ".join([f"model {model}", *(f"{word} {number}" for word, number in calls)]))
-    if summary.errors:
-        by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary.errors))
-        lines += ["errors by code: " + ", ".join(by_code)]
-    lines += [f"{file.format} written to {plain(file.path)}" for file in document.files]
-    return "\n".join(lines)
+    return "\n".join([*lines, *last_lines(document)])
 
 
 def table_rows(rows: Sequence[TurnRow]) -> list[list[str]]:
