@@ -1,9 +1,8 @@
 """Checks a file without sending anything, and prints its problems or its contents."""
 
 import json
-import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from producer import kinds
 from producer.cli.error_exit import SCHEMA_VERSION
@@ -11,15 +10,10 @@ from producer.cli.preflight import SHOWN
 from producer.cli.session import Session
 from producer.cli.submission import Submission
 from producer.load.live_calls import calls_of
-from producer.load.problems import MOST_PROBLEMS
+from producer.load.problems import MOST_PROBLEMS, PlacedError
 from producer.text import count, plural
 from shared.errors import InputError, UsageError
 from shared.kinds import Kind, Storage
-
-_PLACE: Final = re.compile(
-    r"^.*?:(?P<line>\d+)(?: \([^()]*\))?: |\[\d+\]|#\d+|\d+(?=:)| \((?:case )?[^()]*\)(?=: )"
-)
-"""What differs between the messages of equal problems: lines, positions and ids."""
 
 
 def print_counts(session: Session, submission: Submission) -> int:
@@ -79,28 +73,31 @@ def _print(session: Session, name: str, kind: Kind, counts: dict[str, int]) -> N
 
 def _all_of(problems: Sequence[UsageError]) -> UsageError:
     """Makes one error of many: a line for each, with how to fix it; equal ones share a line."""
-    groups = dict[tuple[str, str], list[UsageError]]()
+    groups = dict[object, list[UsageError]]()
     for each in problems:
-        groups.setdefault((_PLACE.sub("", each.message), each.hint), []).append(each)
+        alike = each.problem.alike if isinstance(each, PlacedError) else (each.message, each.hint)
+        groups.setdefault(alike, []).append(each)
     if len(groups) == 1:
         [same] = groups.values()
         return InputError(_line_of(same), hint=same[0].hint)
     lines = [f"{_line_of(same)}{same[0].hint and '; '}{same[0].hint}" for same in groups.values()]
-    cut = ["there may be more: only so many are listed"] * (len(problems) >= MOST_PROBLEMS)
-    return InputError("\n".join([f"{plural(len(problems), 'problem')}", *lines, *cut]))
+    if len(problems) >= MOST_PROBLEMS:
+        lines.append("there may be more: only so many are listed")
+    return InputError("\n".join([plural(len(problems), "problem"), *lines]))
 
 
 def _line_of(same: Sequence[UsageError]) -> str:
     r"""Writes equal problems as one line: the first in full, of the others the lines.
 
-    >>> _line_of([InputError(f"a.jsonl:{line}: id: is empty") for line in (3, 7, 8)])
+    >>> from producer.load.problems import Place
+    >>> _line_of([Place("a.jsonl", line=line).at("id").error("is empty") for line in (3, 7, 8)])
     'a.jsonl:3: id: is empty (and 2 more: lines 7, 8)'
     """
     first, *others = same
     if not others:
         return first.message
-    found = [match["line"] for each in same if (match := _PLACE.match(each.message)) and match["line"]]
-    lines = list(dict.fromkeys(found))[1:]
-    some = ", ".join(lines[:SHOWN]) + ", …" * (len(lines) > SHOWN)
-    where = f": line{'s' * (len(lines) > 1)} {some}" if lines else ""
+    found = [each.problem.place.found_line for each in same if isinstance(each, PlacedError)]
+    lines = [str(line) for line in list(dict.fromkeys(filter(None, found)))[1:]]
+    some = ", ".join([*lines[:SHOWN], "…"] if len(lines) > SHOWN else lines)
+    where = f": {'lines' if len(lines) > 1 else 'line'} {some}" if lines else ""
     return f"{first.message} (and {count(len(others))} more{where})"

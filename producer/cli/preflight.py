@@ -207,9 +207,9 @@ def _variables_of(target: ModelTarget, environment: Mapping[str, str]) -> Iterat
 
 def _warning(variable: str, what: str, environment: Mapping[str, str]) -> str:
     """Words a warning about one variable."""
-    why = unsendable(variable, environment)
+    why = unsendable(variable, environment, by="workers")
     if why:
-        return f"{what} fail unless the workers may send it: {why.replace('this worker', 'workers', 1)}"
+        return f"{what} fail unless the workers may send it: {why}"
     return f"{variable} is not set here: {what} fail unless the workers have it"
 
 

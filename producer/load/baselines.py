@@ -8,7 +8,7 @@ errors; `producer.load.queries` makes a run of them.
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from pydantic import ValidationError
 
-from producer.load.contracts import describe
-from producer.load.problems import Problems, input_error
+from producer.load.contracts import described
+from producer.load.problems import Place, Problems
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
 from producer.text import shown
@@ -50,8 +50,8 @@ class Baselines:
 class _Entry(NamedTuple):
     """One query as it stands in the file."""
 
-    where: str
-    """File and place, for errors."""
+    place: Place
+    """For errors."""
     value: Any
     """What is there."""
 
@@ -100,7 +100,7 @@ def read_baselines(source: Source) -> Baselines:
     version, entries = _entries(source.name, _text(source), problems)
     if not entries and not problems.found:
         raise InputError(f"{source.name}: no queries in it", hint=_SHAPE)
-    queries, places, warnings = list[dict[str, Any]](), dict[str, str](), list[str]()
+    queries, places, warnings = list[dict[str, Any]](), dict[str, Place](), list[str]()
     entries.reverse()
     while entries:  # taken out, so that a large file is not in memory twice
         entry = entries.pop()
@@ -109,10 +109,10 @@ def read_baselines(source: Source) -> Baselines:
             continue
         if query["id"] in places:
             what = f"{shown(query['id'])} is the id of another query, at {places[query['id']]}"
-            problems.add(InputError(f"{entry.where}: id: {what}", hint="give each query its own id"))
-        places.setdefault(query["id"], entry.where)
+            problems.add(entry.place.at("id").error(what, "give each query its own id"))
+        places.setdefault(query["id"], entry.place)
         queries.append(query)
-        warnings.extend(_warnings(entry.where, query))
+        warnings.extend(_warnings(entry.place, query))
     problems.raise_found()
     warnings.extend(_own_categories(queries, places))
     queries.sort(key=lambda query: id_order(query["id"]))
@@ -157,19 +157,20 @@ def _entries(name: str, text: str, problems: Problems) -> tuple[str, list[_Entry
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":  # one document after the other: JSON Lines
             return "unknown", _line_entries(name, text, problems)
-        _refuse(f"{name}:{error.lineno}", error)
+        _refuse(Place(name, line=error.lineno), error)
     except (ValueError, RecursionError) as error:
-        _refuse(name, error)
+        _refuse(Place(name), error)
     if isinstance(document, list):
-        return "unknown", [_Entry(f"{name}: [{i}]", value) for i, value in enumerate(document)]
+        return "unknown", [_Entry(Place(f"{name}: [{i}]"), value) for i, value in enumerate(document)]
     if isinstance(document, dict) and isinstance(document.get("queries"), list):
         found = document["queries"]
         version = document.get("version", "unknown")
-        return str(version)[:40], [_Entry(f"{name}: queries[{i}]", value) for i, value in enumerate(found)]
+        entries = [_Entry(Place(f"{name}: queries[{i}]"), value) for i, value in enumerate(found)]
+        return str(version)[:40], entries
     if isinstance(document, dict) and "queries" in document:
         raise InputError(f"{name}: queries: not a list ({shown(document['queries'])})", hint=_SHAPE)
     if isinstance(document, dict) and {"id", "query"} & document.keys():
-        return "unknown", [_Entry(f"{name}:1", document)]
+        return "unknown", [_Entry(Place(name, line=1), document)]
     keys = list(document) if isinstance(document, dict) else []
     close = get_close_matches("queries", keys, n=1)
     hint = f"{shown(close[0])} is probably meant to be 'queries'" if close else _SHAPE
@@ -182,37 +183,37 @@ def _line_entries(name: str, text: str, problems: Problems) -> list[_Entry]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                entries.append(_Entry(f"{name}:{number}", parse_json(line)))
+                entries.append(_Entry(Place(name, line=number), parse_json(line)))
             except (ValueError, RecursionError) as error:
-                problems.add(InputError(f"{name}:{number}: {why_broken(error)}", hint=_SHAPE))
+                problems.add(Place(name, line=number).error(why_broken(error), _SHAPE))
     return entries
 
 
-def _refuse(where: str, error: ValueError | RecursionError) -> NoReturn:
+def _refuse(place: Place, error: ValueError | RecursionError) -> NoReturn:
     """Returns a sentence on why something is no JSON."""
-    raise InputError(f"{where}: {why_broken(error)}", hint=_SHAPE) from None
+    raise place.error(why_broken(error), _SHAPE) from None
 
 
 def _validated(entry: _Entry) -> dict[str, Any]:
     """Checks one query against the contract."""
     if not isinstance(entry.value, dict):
-        raise InputError(f"{entry.where}: not an object ({shown(entry.value)})", hint="write it as {…}")
+        raise entry.place.error(f"not an object ({shown(entry.value)})", "write it as {…}")
     name = entry.value.get("id")
-    where = (
-        f"{entry.where} ({name})" if isinstance(name, str) and name.isprintable() and name else entry.where
-    )
+    place = entry.place
+    if isinstance(name, str) and name.isprintable():
+        place = replace(place, query=name)
     try:
         baseline = Baseline.model_validate(entry.value)
         query = baseline.model_dump()
         encode_baseline(query)
     except ValidationError as error:
-        raise input_error(where, describe(error, Baseline, b"{}"), among=" in this query") from None
+        raise described(error, Baseline, b"{}", place, " in this query") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: holds what cannot be sent on: {error}", hint="correct it") from None
+        raise place.error(f"holds what cannot be sent on: {error}", "correct it") from None
     return query
 
 
-def _own_categories(queries: Sequence[dict[str, Any]], places: Mapping[str, str]) -> Iterable[str]:
+def _own_categories(queries: Sequence[dict[str, Any]], places: Mapping[str, Place]) -> Iterable[str]:
     """Returns a warning for each category that is not one of the specification's, as typing mistakes are."""
     first = dict[str, dict[str, Any]]()
     for query in queries:
@@ -225,13 +226,13 @@ def _own_categories(queries: Sequence[dict[str, Any]], places: Mapping[str, str]
             known for known in CATEGORIES if known.startswith(alike)
         ]
         but = f", but did you mean {close[0]!r}?" if close else f"; known ones: {', '.join(CATEGORIES)}"
-        place = f"{places[query['id']]} ({query['id']})"
+        place = replace(places[query["id"]], query=query["id"])
         yield f"{place}: category {shown(category)} is one of your own{but}"
 
 
-def _warnings(where: str, query: dict[str, Any]) -> Iterable[str]:
+def _warnings(place: Place, query: dict[str, Any]) -> Iterable[str]:
     """Returns warnings about values that are allowed but probably wrong."""
-    place = f"{where} ({query['id']})"
+    place = replace(place, query=query["id"])
     for key in (key for key in query if key not in _KNOWN):
         alike = key.lower().replace("-", "_").replace(" ", "_")
         close = get_close_matches(alike, _KNOWN, n=1, cutoff=0.8) or [

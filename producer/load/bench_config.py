@@ -6,7 +6,7 @@ Longer than 500 lines, because each step needs the places of the one before.
 """
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -33,10 +33,10 @@ from producer.load.case_files import (
 )
 from producer.load.case_prompts import BenchPrompt, read_prompts
 from producer.load.contracts import broken_members, checked
-from producer.load.problems import MOST_CASES, Place, Problems, nearest, path_text, refuse_twice
+from producer.load.problems import MOST_CASES, Place, Problems, nearest, refuse_twice
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
-from producer.load.yaml_text import YamlError, line_of, parse_yaml
+from producer.load.yaml_text import YamlError, parse_yaml
 from producer.text import shown
 from shared.contracts.case_config import BenchConfig, CaseEntry, RunSettings
 from shared.contracts.case_run import Validators
@@ -172,8 +172,6 @@ T = TypeVar("T")
 
 MOST_PARAMETERS: Final = 2
 """Functions of checks are called with an output, and with a context if they take one."""
-SPELLINGS: Final[Mapping[tuple[str | int, ...], str]] = {("schema",): "schema_path"}
-"""Keys that errors name otherwise than they are written."""
 _STAND_IN: Final[Mapping[str, str]] = {"input": "-"}
 """A case in the place of a broken one, so that the others keep their positions."""
 _OTHERS_KEYS: Final = frozenset({"providers", "targets", "tests", "scenarios", "defaultTest"})
@@ -258,10 +256,7 @@ def _config(
     Raises:
         InputError: something else than cases breaks the contract.
     """
-
-    def place(path: tuple[str | int, ...]) -> str:
-        return f"{file.name}:{line_of(file.text, path)}"
-
+    place = Place(file.name, file.text)
     try:
         return checked(BenchConfig, document, place), frozenset()
     except InputError as error:
@@ -291,7 +286,7 @@ def _resolved(  # noqa: PLR0917 - one call, above
     case = BenchCase(entry, place, {**config.vars, **(entry.vars or {})})
     values = case.values
     of_bench = [] if entry.default_checks is False else config.default_checks
-    defaults = Place(root.where, root.text, ("default_checks",), place.case)
+    defaults = replace(root, path=("default_checks",), case=place.case)
     problems = Problems()
     found = problems.attempt(partial(checks.read, of_bench, defaults, values)) or ()
     if entry.checks:
@@ -318,7 +313,7 @@ def _document(file: TextFile) -> dict[str, Any]:
     try:
         document = parse_yaml(file.text)
     except YamlError as error:
-        raise InputError(f"{file.name}:{error.line}: {error.message}", hint=error.hint) from None
+        raise Place(file.name, line=error.line).error(error.message, error.hint) from None
     if not isinstance(document, dict):
         raise InputError(f"{file.name}: not a configuration ({shown(document)})", hint=_SHAPE)
     if _OTHERS_KEYS & document.keys() and not _OWN_KEYS & document.keys():
@@ -343,26 +338,15 @@ class _Beside:
 
     def text(self, place: Place, written: str, most: int) -> TextFile:
         """Reads a text."""
-        return self._read(read_beside, place, written, most)
+        return read_beside(self.config, place, written, most)
 
     def binary(self, place: Place, written: str, most: int) -> bytes:
         """Reads bytes."""
-        return self._read(read_bytes_beside, place, written, most)
+        return read_bytes_beside(self.config, place, written, most)
 
     def schema(self, place: Place, written: str) -> Any:
         """Reads and compiles a JSON schema."""
         return _schema(self.text(place, written, SCHEMA_BYTES))
-
-    def _read(
-        self, read: Callable[[Path | None, str, str, int], T], place: Place, written: str, most: int
-    ) -> T:
-        key = SPELLINGS.get(place.path, path_text(place.path))
-        try:
-            return read(self.config, key, written, most)
-        except InputError as error:
-            case = f" (case {place.case!r})" if place.case else ""
-            message = error.message.replace(key, f"{key}{case}", 1) if case else error.message
-            raise InputError(f"{place}: {message}", hint=error.hint) from None
 
 
 def _entries(
@@ -407,7 +391,7 @@ def _entries(
 def _of_data_file(beside: _Beside, written: str, problems: Problems) -> list[tuple[Place, CaseEntry]]:
     """Reads the cases of a file of their own."""
     data = beside.text(beside.root.at("test_cases_file"), written, DATA_BYTES)
-    return [(Place(where), case) for where, case in read_case_data(data, problems)]
+    return read_case_data(data, problems)
 
 
 def _validators(
@@ -435,7 +419,7 @@ def _validators_source(beside: _Beside, config: BenchConfig, override: str | Non
     """Reads the validators file; None where none is named."""
     if override is not None:
         path = beside.config
-        return read_beside(path, "--validators-file", _from_folder(path, override), VALIDATORS_BYTES)
+        return read_beside(path, Place("--validators-file"), _from_folder(path, override), VALIDATORS_BYTES)
     if config.validators_file is None:
         return None
     return beside.text(beside.root.at("validators_file"), config.validators_file, VALIDATORS_BYTES)
@@ -526,10 +510,10 @@ def _schema(file: TextFile) -> Any:
         is_yaml = PurePath(file.name).suffix.lower() in (".yaml", ".yml")
         schema = parse_yaml(file.text) if is_yaml else parse_json(file.text)
     except YamlError as error:
-        raise InputError(f"{file.name}:{error.line}: {error.message}", hint=error.hint) from None
+        raise Place(file.name, line=error.line).error(error.message, error.hint) from None
     except (ValueError, RecursionError) as error:
-        where = f"{file.name}:{getattr(error, 'lineno', 1)}"
-        raise InputError(f"{where}: {why_broken(error)}", hint="a schema is one JSON document") from None
+        place = Place(file.name, line=getattr(error, "lineno", 1))
+        raise place.error(why_broken(error), "a schema is one JSON document") from None
     check_schema(file.name, schema)
     return schema
 

@@ -65,44 +65,44 @@ def read_source(source: Source, most: int) -> TextFile:
     return TextFile(source.name, decoded(source.name, b"".join(parts)))
 
 
-def read_beside(config: Path | None, key: str, written: str, most: int) -> TextFile:
+def read_beside(config: Path | None, place: Place, written: str, most: int) -> TextFile:
     """Reads a file that a configuration names.
 
     Args:
         config: the configuration's file; None: it came over stdin, and the current folder counts as its own.
-        key: where the path is written, for errors.
+        place: where the path is written.
         written: the path, as it is written.
         most: bytes that it may have.
 
     Raises:
         InputError: it leads out of the configuration's folder, is no file, or cannot be read.
     """
-    content = read_bytes_beside(config, key, written, most)
-    name = _short(inside(config, key, written))
-    return TextFile(name, decoded(name, content))
+    content = read_bytes_beside(config, place, written, most)
+    name = _short(inside(config, place, written))
+    return TextFile(name, decoded(name, content, place))
 
 
-def read_bytes_beside(config: Path | None, key: str, written: str, most: int) -> bytes:
+def read_bytes_beside(config: Path | None, place: Place, written: str, most: int) -> bytes:
     """Reads the bytes of a file that a configuration names, as `read_beside` does.
 
     Raises:
         InputError: it leads out of the configuration's folder, is no file, or cannot be read.
     """
-    path = inside(config, key, written)
+    path = inside(config, place, written)
     try:  # without waiting, should it be a pipe
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise InputError(f"{key}: {shown(written)} is no regular file", hint="name a file")
+                raise place.error(f"{shown(written)} is no regular file", "name a file")
             content = stream.read(most + 1)
     except OSError as error:
-        what = f"{key}: {shown(written)} cannot be read: {error.strerror}"
-        raise InputError(what, hint="check its rights") from None
+        what = f"{shown(written)} cannot be read: {error.strerror}"
+        raise place.error(what, "check its rights") from None
     if len(content) > most:
-        raise _too_large(str(path), most)
+        raise _too_large(f"{place}: {path}", most)
     return content
 
 
-def inside(config: Path | None, key: str, written: str) -> Path:
+def inside(config: Path | None, place: Place, written: str) -> Path:
     """Finds a file inside the configuration's folder; symbolic links are followed first.
 
     Raises:
@@ -113,22 +113,25 @@ def inside(config: Path | None, key: str, written: str) -> Path:
         root, path = folder.resolve(), (folder / written).resolve()
         is_inside, is_there, is_folder = path.is_relative_to(root), path.exists(), path.is_dir()
     except (OSError, ValueError, RuntimeError) as error:  # a NUL in the name, a ring of links
-        raise InputError(f"{key}: {shown(written)} is no usable path: {error}", hint=_KEPT_IN) from None
+        raise place.error(f"{shown(written)} is no usable path: {error}", _KEPT_IN) from None
     if not is_inside:
-        raise InputError(
-            f"{key}: {shown(written)} leads out of the folder of the configuration", hint=_KEPT_IN
-        )
+        raise place.error(f"{shown(written)} leads out of the folder of the configuration", _KEPT_IN)
     if not is_there:
         near = _nearest(path)
         hint = f"did you mean {near!r}?" if near else f"paths count from {root}"
-        raise InputError(f"{key}: no such file: {shown(written)}", hint=hint)
+        raise place.error(f"no such file: {shown(written)}", hint)
     if is_folder:
-        raise InputError(f"{key}: {shown(written)} is a directory", hint="name the file inside it")
+        raise place.error(f"{shown(written)} is a directory", "name the file inside it")
     return path
 
 
-def decoded(name: str, content: bytes) -> str:
+def decoded(name: str, content: bytes, named_at: Place | None = None) -> str:
     """Reads UTF-8, with or without a byte order mark.
+
+    Args:
+        name: of the file.
+        content: of it.
+        named_at: where another file names it, if one does.
 
     Raises:
         InputError: it is another encoding.
@@ -138,7 +141,8 @@ def decoded(name: str, content: bytes) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         hint = "save the file as UTF-8: iconv -f FROM -t UTF-8 FILE"
-        raise InputError(f"{name}:{line}: not UTF-8 text (byte {error.start + 1})", hint=hint) from None
+        where = f"{named_at}: {name}" if named_at else name
+        raise Place(where, line=line).error(f"not UTF-8 text (byte {error.start + 1})", hint) from None
 
 
 def _too_large(name: str, most: int) -> InputError:
@@ -169,7 +173,7 @@ _VARIABLES_HINT: Final = "variables of prompts are the vars of cases in JSON Lin
 _CSV_HINT: Final = "quote cells that hold commas, quotes or line ends; a quote inside them is written twice"
 
 
-def read_case_data(file: TextFile, problems: Problems) -> list[tuple[str, CaseEntry]]:
+def read_case_data(file: TextFile, problems: Problems) -> list[tuple[Place, CaseEntry]]:
     """Reads the cases of a file, with the place of each.
 
     Args:
@@ -188,15 +192,13 @@ def read_case_data(file: TextFile, problems: Problems) -> list[tuple[str, CaseEn
         raise InputError(
             f"test_cases_file: {file.name} is neither .csv nor .jsonl", hint="save it as one of them"
         )
-    cases = list[tuple[str, CaseEntry]]()
+    cases = list[tuple[Place, CaseEntry]]()
     for row in rows:
         if len(cases) == MOST_CASES:
-            raise InputError(
-                f"{row.where}: more than {MOST_CASES:,} cases", hint="split them into several runs"
-            )
+            raise row.place.error(f"more than {MOST_CASES:,} cases", "split them into several runs")
         case = problems.attempt(partial(_case, row))
         if case is not None:
-            cases.append((row.where, case))
+            cases.append((row.place, case))
     if not cases and len(problems.found) == before:
         raise InputError(f"{file.name}: no cases in it", hint="leave test_cases_file out")
     return cases
@@ -204,7 +206,7 @@ def read_case_data(file: TextFile, problems: Problems) -> list[tuple[str, CaseEn
 
 def _case(row: Row) -> CaseEntry:
     """Checks a row against the contract."""
-    return checked(CaseEntry, row.value, lambda _: row.where)
+    return checked(CaseEntry, row.value, row.place)
 
 
 def json_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
@@ -212,16 +214,16 @@ def json_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
     for number, line in enumerate(file.text.split("\n"), 1):
         if not line.strip():
             continue
-        where = f"{file.name}:{number}"
+        place = Place(file.name, line=number)
         try:
             value = parse_json(line)
         except (ValueError, RecursionError) as error:
-            problems.add(InputError(f"{where}: {why_broken(error)}", hint=_JSON_HINT))
+            problems.add(place.error(why_broken(error), _JSON_HINT))
             continue
         if isinstance(value, dict):
-            yield Row(where, value)
+            yield Row(place, value)
         else:
-            problems.add(InputError(f"{where}: not an object ({shown(value)})", hint=_JSON_HINT))
+            problems.add(place.error(f"not an object ({shown(value)})", _JSON_HINT))
 
 
 def csv_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
@@ -234,37 +236,37 @@ def csv_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
     lines = csv.reader(StringIO(file.text, newline=""), strict=True)
     header: list[str] | None = None
     while True:
-        where = f"{file.name}:{lines.line_num + 1}"
+        place = Place(file.name, line=lines.line_num + 1)
         try:
             cells = next(lines, None)
         except csv.Error as error:  # what follows cannot be split into rows
-            problems.add(InputError(f"{where}: not valid CSV: {error}", hint=_CSV_HINT))
+            problems.add(place.error(f"not valid CSV: {error}", _CSV_HINT))
             return
         if cells is None:
             break
         if not any(cell.strip() for cell in cells):
             continue
         if header is None:
-            header = _header(where, cells)
+            header = _header(place, cells)
         elif len(cells) != len(header):
             what = f"{len(cells)} cells, and the header has {len(header)}"
-            problems.add(InputError(f"{where}: {what}", hint=_CSV_HINT))
-        elif (case := problems.attempt(partial(_case_of, where, header, cells))) is not None:
-            yield Row(where, case)
+            problems.add(place.error(what, _CSV_HINT))
+        elif (case := problems.attempt(partial(_case_of, place, header, cells))) is not None:
+            yield Row(place, case)
     if header is None:
         raise InputError(f"{file.name}: is empty", hint="its first line names the columns: input,expected")
 
 
-def _header(where: str, cells: Sequence[str]) -> list[str]:
+def _header(place: Place, cells: Sequence[str]) -> list[str]:
     """Checks the names of the columns."""
     names = [cell.strip() for cell in cells]
     for name in names:
         if name not in COLUMNS:
-            raise InputError(f"{where}: unknown column {shown(name)}", hint=_column_hint(name))
+            raise place.error(f"unknown column {shown(name)}", _column_hint(name))
         if names.count(name) > 1:
-            raise InputError(f"{where}: the column {name} stands twice", hint="keep one of them")
+            raise place.error(f"the column {name} stands twice", "keep one of them")
     if "input" not in names:
-        raise InputError(f"{where}: there is no column input", hint="the first line names the columns")
+        raise place.error("there is no column input", "the first line names the columns")
     return names
 
 
@@ -277,7 +279,7 @@ def _column_hint(name: str) -> str:
     return f"{nearest(name, list(COLUMNS))} ({_VARIABLES_HINT})"
 
 
-def _case_of(where: str, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
+def _case_of(place: Place, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
     """Makes a case of a row."""
     case: dict[str, Any] = {
         name: cell for name, cell in zip(header, cells, strict=True) if cell.strip() or name == "input"
@@ -287,7 +289,7 @@ def _case_of(where: str, header: Sequence[str], cells: Sequence[str]) -> dict[st
             case[name] = parse_json(case[name])
         except (ValueError, RecursionError) as error:
             hint = 'write it as JSON, quotes doubled: "{""city"": ""Paris""}"'
-            raise InputError(f"{where}: {name}: {why_broken(error)}", hint=hint) from None
+            raise place.at(name).error(why_broken(error), hint) from None
     return case
 
 

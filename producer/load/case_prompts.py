@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from producer.load.case_files import TextFile
 from producer.load.contracts import checked
-from producer.load.problems import Path, Place, Problems, nearest, refuse_twice
+from producer.load.problems import Place, Problems, nearest, refuse_twice
 from producer.load.template_engine import (
     MissingValue,
     TemplateProblem,
@@ -24,7 +24,7 @@ from producer.load.template_engine import (
     parsed,
     rendered,
 )
-from producer.load.yaml_text import YamlError, line_of, parse_yaml
+from producer.load.yaml_text import YamlError, parse_yaml
 from producer.text import shown
 from shared.contracts.call_options import TEMPERATURE, Headers, Params, merge, merge_headers, sent
 from shared.contracts.case_config import BenchConfig, CaseEntry, ModelConfig
@@ -122,16 +122,14 @@ def _of_file(file: TextFile, place: Place) -> tuple[str | None, list[dict[str, A
     try:
         parsed = parse_yaml(file.text)
     except YamlError as error:
-        raise Place(f"{file.name}:{error.line}").error(error.message, error.hint) from None
+        raise Place(file.name, line=error.line).error(error.message, error.hint) from None
+    whole = Place(file.name, file.text)
     if not isinstance(parsed, list):
         is_bench = isinstance(parsed, dict) and "test_cases" in parsed
         what = "a bench" if is_bench else shown(parsed)
-        raise Place(file.name, file.text).error(f"not a list of messages ({what})", _SHAPE)
+        raise whole.error(f"not a list of messages ({what})", _SHAPE)
 
-    def line(path: Path) -> str:
-        return f"{file.name}:{line_of(file.text, path[1:])}"
-
-    messages = [each.as_sent for each in checked(_PromptFile, {"messages": parsed}, line).messages]
+    messages = [each.as_sent for each in checked(_PromptFile, {"messages": parsed}, whole, below=1).messages]
     if messages[0]["role"] in SYSTEM_ROLES and isinstance(messages[0]["content"], str):
         return messages[0]["content"], messages[1:]
     return None, messages

@@ -447,14 +447,11 @@ def stored_places(root: Place, cases: Iterable[tuple[int, BenchCase]]) -> bytes:
     """
     lines, found = lines_below(root.text, (_CASES,)), dict[int, tuple[str, int]]()
     for at, case in cases:
-        file, line = case.place.where, 0
+        line = case.place.line  # of a data file; a configuration is read once for the lines of all its cases
         if case.place.text:
             line = next((lines[at] for at in case.place.path[1:2] if isinstance(at, int) and at in lines), 0)
-        else:  # of a data file, whose lines are known when it is read
-            file, _, number = file.rpartition(":")
-            line = int(number)
         if line:
-            found[at] = (file, line)
+            found[at] = (case.place.file, line)
     names = list(dict.fromkeys(file for file, _ in found.values()))
     rows = {at: (names.index(file), line) for at, (file, line) in found.items()}
     return msgspec.msgpack.encode(([str(Path(name).absolute()) for name in names], rows))

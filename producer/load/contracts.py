@@ -4,7 +4,8 @@ Wording is apart from reading: it runs for invalid values only, so its speed doe
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Final, TypeVar, get_args
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from producer.load.problems import Problem, one_of, path_text
+from producer.load.problems import Path, Place, PlacedError, Problem, one_of, path_text
 from producer.text import SHOWN_CHARS, shown
 from shared.errors import InputError
 from shared.scrubbing import without_lookalikes
@@ -48,13 +49,14 @@ _HINTS: Final = {
 """How to mend what the contract's own checks refuse."""
 
 
-def checked(model: type[M], value: Any, place: Callable[[tuple[str | int, ...]], str]) -> M:
+def checked(model: type[M], value: Any, place: Place, *, below: int = 0) -> M:
     """Checks a value against its contract.
 
     Args:
         model: the contract.
         value: what was read.
-        place: names the place of a location in the value: `FILE:LINE`.
+        place: where.
+        below: how many of the first keys of the value are not in the file.
 
     Raises:
         InputError: it breaks the contract.
@@ -62,8 +64,8 @@ def checked(model: type[M], value: Any, place: Callable[[tuple[str | int, ...]],
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        errors = [_refusal(detail, model, value, place) for detail in details_by_place(error)]
-        raise one_of(errors) from None
+        found = [_refusal(detail, model, value, place, below) for detail in details_by_place(error)]
+        raise one_of([PlacedError(problem) for problem in found]) from None
 
 
 def broken_members(model: type[BaseModel], value: Any, key: str) -> frozenset[int]:
@@ -78,50 +80,39 @@ def broken_members(model: type[BaseModel], value: Any, key: str) -> frozenset[in
     return frozenset()
 
 
-def _refusal(
-    detail: ErrorDetails,
-    model: type[BaseModel],
-    value: Any,
-    place: Callable[[tuple[str | int, ...]], str],
-) -> InputError:
+def _refusal(detail: ErrorDetails, model: type[BaseModel], value: Any, place: Place, below: int) -> Problem:
     """Words one problem with its place."""
-    problem = _worded(detail, model)
-    location = _written(detail, value)
-    path = problem.path or (str(location[0]) if location else "")
-    path += _case_named(location, value) if path else ""
-    text = f"{place(location)}: {path + ': ' if path else ''}{problem.what}"
-    return InputError(text, hint=problem.hint)
+    problem, kind = translated(detail, model, b"{}", place), detail["type"]
+    location = _location(detail)
+    if not location and (key := (detail.get("ctx") or {}).get("key")):
+        location = (str(key),)
+    at = replace(place.at(*location), case=_case_of(location, value))
+    if below:
+        at = replace(at, file=str(place.at(*location[below:])), text="")
+    if kind == "misplaced":
+        what, _, hint = detail["msg"].partition(": ")
+        return Problem(at, what, hint)
+    if kind == "variable":  # a key may stand there, and errors are logged
+        return Problem(at, "not the name of a variable", _HINTS[kind])
+    return Problem(at, problem.what, _HINTS.get(kind) or _other_hint(problem, kind, detail["input"]))
 
 
-def _case_named(location: Sequence[str | int], value: Any) -> str:
-    """The case that a place of a bench is in, if it has an id.
+def _case_of(location: Path, value: Any) -> str:
+    """The id of the case that a place of a bench is in, if it has one.
 
-    >>> _case_named(("test_cases", 0, "checks"), {"test_cases": [{"id": "fr"}]})
-    " (case 'fr')"
+    >>> _case_of(("test_cases", 0, "checks"), {"test_cases": [{"id": "fr"}]})
+    'fr'
     """
     if len(location) < 3 or location[0] != "test_cases" or location[2] == "id":  # noqa: PLR2004 - case and key
         return ""
     case = value["test_cases"][location[1]]
     name = case.get("id") if isinstance(case, dict) else None
-    return f" (case {shown(name)})" if isinstance(name, str) else ""
-
-
-def _worded(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
-    """Finds words for a problem."""
-    problem, kind = translated(detail, model, b"{}"), detail["type"]
-    if kind == "misplaced":
-        what, _, hint = detail["msg"].partition(": ")
-        return Problem(str(detail.get("ctx", {}).get("key", "")), what, hint)
-    if kind == "variable":  # a key may stand there, and errors are logged
-        return Problem(problem.path, "not the name of a variable", _HINTS[kind])
-    if kind in _HINTS:
-        return problem._replace(hint=_HINTS[kind])
-    return problem._replace(hint=_other_hint(problem, kind, detail["input"]))
+    return name if isinstance(name, str) else ""
 
 
 def _other_hint(problem: Problem, kind: str, given: object) -> str:
     """How to mend a value of the wrong type."""
-    if kind == "dict_type" and problem.path.endswith("expected"):
+    if kind == "dict_type" and problem.place.path[-1:] == ("expected",):
         return "an output is a JSON object: write the keys it must have"
     if kind in ("int_type", "float_type", "bool_type") and isinstance(given, str):
         return f"{problem.hint}, as JSON has it: 5, 0.5, true"
@@ -130,34 +121,25 @@ def _other_hint(problem: Problem, kind: str, given: object) -> str:
     return problem.hint
 
 
-def _written(detail: ErrorDetails, value: Any) -> tuple[str | int, ...]:
-    """The part of a problem's location that is there to be seen, so that it has a line."""
-    found: list[str | int] = []
-    location = detail["loc"] or ((detail.get("ctx") or {}).get("key"),)
-    for part in location:
-        is_there = (isinstance(value, dict) and part in value) or (
-            isinstance(value, list) and isinstance(part, int) and part < len(value)
-        )
-        if is_there and part is not None:
-            found.append(part)
-            value = value[part]
-    return tuple(found)
-
-
 def _shown_value(value: object) -> str:
     """Quotes a value of an input, without what looks like a secret: logs of builds keep messages."""
     return shown(without_lookalikes(value)) if isinstance(value, str) else without_lookalikes(shown(value))
 
 
-def describe(error: ValidationError, model: type[BaseModel], raw: bytes) -> list[Problem]:
-    """Describes what is wrong with a line, one problem for each place: an unknown key first, often the cause.
+def described(
+    error: ValidationError, model: type[BaseModel], raw: bytes, place: Place, among: str
+) -> InputError:
+    """Describes what is wrong with a line: an unknown key first, often the cause; others are counted.
 
     Args:
         error: what validating the line raised.
         model: the model it was validated with.
         raw: the line.
+        place: its place.
+        among: where the others are, such as ` in this line`.
     """
-    return [translated(detail, model, raw) for detail in details_by_place(error)]
+    found = [translated(detail, model, raw, place) for detail in details_by_place(error)]
+    return one_of([PlacedError(problem) for problem in found], among=among)
 
 
 def details_by_place(error: ValidationError) -> list[ErrorDetails]:
@@ -169,34 +151,36 @@ def details_by_place(error: ValidationError) -> list[ErrorDetails]:
     return list(found.values())
 
 
-def broken_json(what: str, raw: bytes) -> Problem:
+def broken_json(what: str, raw: bytes, place: Place) -> Problem:
     """Returns why a line is not JSON: another encoding, a value JSON does not have, or bad syntax."""
     try:
         raw.decode()
     except UnicodeDecodeError as error:
         byte = f"byte {error.start + 1} of the line is 0x{raw[error.start]:02x}"
-        return Problem("", f"not UTF-8 text ({byte})", "save the file as UTF-8: iconv -f FROM -t UTF-8 FILE")
+        return Problem(
+            place, f"not UTF-8 text ({byte})", "save the file as UTF-8: iconv -f FROM -t UTF-8 FILE"
+        )
     if not raw.startswith(b"{"):
         start = raw[:SHOWN_CHARS].decode(errors="replace")
-        return Problem("", f"not a JSON object ({shown(start)})", "each line is one JSON object, {…}")
+        return Problem(place, f"not a JSON object ({shown(start)})", "each line is one JSON object, {…}")
     match = _POSITION.match(what.removeprefix("Invalid JSON: "))
     if match:
         what = f"{match['what']} at column {match['column']}"
-    return Problem("", f"not valid JSON: {what}", "each line is one JSON object on its own")
+    return Problem(place, f"not valid JSON: {what}", "each line is one JSON object on its own")
 
 
-def translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes) -> Problem:
+def translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes, place: Place) -> Problem:
     """Translates one of pydantic's error types."""
     if detail["type"] == "json_invalid":
-        return broken_json(detail["msg"], raw)
+        return broken_json(detail["msg"], raw, place)
     location = _location(detail)
-    path = path_text(location)
+    at = place.at(*location)
     if detail["type"] == "extra_forbidden":
         known = sorted(_keys_at(model, location[:-1]) - {str(location[-1])})
-        return Problem(path, "unknown key", _nearest(str(location[-1]), known, "known keys"))
+        return Problem(at, "unknown key", _nearest(str(location[-1]), known, "known keys"))
     if detail["input"] is None and detail["type"] != "missing":
-        return Problem(path, "null is not a value here", _instead_of_null(model, location))
-    return _wrong(detail, path) or _measured(detail, path) or _contract_problem(detail, path)
+        return Problem(at, "null is not a value here", _instead_of_null(model, location))
+    return _wrong(detail, at) or _measured(detail, at) or _contract_problem(detail, at)
 
 
 def _instead_of_null(model: type[BaseModel], location: tuple[str | int, ...]) -> str:
@@ -208,49 +192,49 @@ def _instead_of_null(model: type[BaseModel], location: tuple[str | int, ...]) ->
     return "this key is required: give it a value" if is_required else "leave the key out instead"
 
 
-def _wrong(detail: ErrorDetails, path: str) -> Problem | None:
+def _wrong(detail: ErrorDetails, at: Place) -> Problem | None:
     """Messages for values that are missing, of the wrong type, or unknown."""
     kind, value = detail["type"], detail["input"]
     if kind.startswith("union_tag"):
-        return _untagged(detail, path)
+        return _untagged(detail, at)
     if kind == "missing":
-        return Problem(path, "is missing", "this key is required")
+        return Problem(at, "is missing", "this key is required")
     if kind in ("literal_error", "enum"):
         known = re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
-        return Problem(path, f"unknown value {_shown_value(value)}", _nearest(str(value), known, "one of"))
+        return Problem(at, f"unknown value {_shown_value(value)}", _nearest(str(value), known, "one of"))
     if kind in _WRONG_TYPES:
         what, hint = _WRONG_TYPES[kind]
-        return Problem(path, f"{what} ({_shown_value(value)})", hint)
+        return Problem(at, f"{what} ({_shown_value(value)})", hint)
     return None
 
 
-def _untagged(detail: ErrorDetails, path: str) -> Problem:
+def _untagged(detail: ErrorDetails, at: Place) -> Problem:
     """Messages for an object whose discriminator is missing or unknown."""
     context = detail["ctx"]
-    place = f"{path}.{str(context['discriminator']).strip(chr(39))}"
+    at = at.at(str(context["discriminator"]).strip("'"))
     if detail["type"] == "union_tag_not_found":
-        return Problem(place, "is missing", "this key is required")
+        return Problem(at, "is missing", "this key is required")
     known = re.findall(r"'([^']*)'", str(context["expected_tags"]))
     tag = context["tag"]
-    return Problem(place, f"unknown value {_shown_value(tag)}", _nearest(str(tag), known, "one of"))
+    return Problem(at, f"unknown value {_shown_value(tag)}", _nearest(str(tag), known, "one of"))
 
 
-def _measured(detail: ErrorDetails, path: str) -> Problem | None:
+def _measured(detail: ErrorDetails, at: Place) -> Problem | None:
     """Messages for values of the right type that are too long, too short or out of range."""
     kind, value, limits = detail["type"], detail["input"], detail.get("ctx", {})
     match kind:
         case "string_too_long" | "too_long":
             unit = "characters" if isinstance(value, str) else "items"
             size, most = f"{len(value):,}", f"{limits['max_length']:,}"
-            return Problem(path, f"{size} {unit}, at most {most} are allowed", f"shorten it to {most} {unit}")
+            return Problem(at, f"{size} {unit}, at most {most} are allowed", f"shorten it to {most} {unit}")
         case "string_too_short" | "too_short":
-            return Problem(path, f"is empty ({_shown_value(value)})", "give it a value")
+            return Problem(at, f"is empty ({_shown_value(value)})", "give it a value")
         case "less_than_equal":
-            return Problem(path, f"{_shown_value(value)} is too much", f"at most {_number(limits['le'])}")
+            return Problem(at, f"{_shown_value(value)} is too much", f"at most {_number(limits['le'])}")
         case "greater_than_equal":
-            return Problem(path, f"{_shown_value(value)} is too little", f"at least {_number(limits['ge'])}")
+            return Problem(at, f"{_shown_value(value)} is too little", f"at least {_number(limits['ge'])}")
         case "string_pattern_mismatch":
-            return _time_problem(path, str(value))
+            return _time_problem(at, str(value))
         case _:
             return None
 
@@ -264,25 +248,25 @@ def _number(limit: float) -> str:
     return f"{limit:,.0f}" if limit == int(limit) else f"{limit:g}"
 
 
-def _time_problem(path: str, value: str) -> Problem:
+def _time_problem(at: Place, value: str) -> Problem:
     """Messages for the only pattern of the contracts: a time in UTC."""
     hint = "times are written in UTC with Z: 2026-02-01T09:30:00Z"
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
-        return Problem(path, f"not a time ({_shown_value(value)})", hint)
+        return Problem(at, f"not a time ({_shown_value(value)})", hint)
     if moment.tzinfo is None:
-        return Problem(path, f"time without a zone ({_shown_value(value)})", hint)
-    return Problem(path, f"time not written with Z ({_shown_value(value)})", hint)
+        return Problem(at, f"time without a zone ({_shown_value(value)})", hint)
+    return Problem(at, f"time not written with Z ({_shown_value(value)})", hint)
 
 
-def _contract_problem(detail: ErrorDetails, path: str) -> Problem:
+def _contract_problem(detail: ErrorDetails, at: Place) -> Problem:
     """The message of the contract, split into problem and hint at the first colon."""
     text = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
     is_hidden = isinstance(detail["input"], dict | list) or detail["type"] in _NOT_SHOWN
     value = "" if is_hidden else f" ({_shown_value(detail['input'])})"
     what, _, hint = text.partition(": ")
-    return Problem(path, what + value, hint or "correct the value")
+    return Problem(at, what + value, hint or "correct the value")
 
 
 def _location(detail: ErrorDetails) -> tuple[str | int, ...]:

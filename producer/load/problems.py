@@ -1,7 +1,7 @@
 """What is wrong with an input: its place, the words, and how to mend it; the collector of all problems."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -14,17 +14,6 @@ MOST_PROBLEMS: Final = 1_000
 """Problems after which an input is not read on."""
 
 
-class Problem(NamedTuple):
-    """One thing that is wrong with a line."""
-
-    path: str
-    """Where in the document, empty for the whole line."""
-    what: str
-    """What is wrong, with the value."""
-    hint: str
-    """How to fix it."""
-
-
 def path_text(location: Iterable[str | int]) -> str:
     """Writes a location inside a document.
 
@@ -35,6 +24,83 @@ def path_text(location: Iterable[str | int]) -> str:
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{_plain(part)}" if text else _plain(part)
     return text
+
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Keys and positions inside a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a file. The line in a configuration is looked up only for an error."""
+
+    file: str
+    """Name of the file; of a query in an array, with its position."""
+    text: str = ""
+    """Content of the configuration, to look up lines; empty where `line` is known."""
+    path: Path = ()
+    """The place inside the document."""
+    case: str = ""
+    """Id of the case that stands there."""
+    line: int = 0
+    """Line in a data file; 0: not known, or to be looked up."""
+    query: str = ""
+    """Id of the query that stands there."""
+
+    def __str__(self) -> str:
+        line = self.found_line
+        return self.file + (f":{line}" if line else "") + (f" ({self.query})" if self.query else "")
+
+    @property
+    def found_line(self) -> int:
+        """The line; 0 if it is not known."""
+        return line_of(self.text, self.path) if self.text else self.line
+
+    def at(self, *path: str | int) -> "Place":
+        r"""A place inside this one.
+
+        >>> str(Place("a.yaml", "a:\n  b: 1\n", ("a",)).at("b"))
+        'a.yaml:2'
+        """
+        return replace(self, path=(*self.path, *path))
+
+    def error(self, what: str, hint: str = "") -> "PlacedError":
+        """Makes the error for what is wrong here.
+
+        >>> Place("cases.jsonl", line=3, case="fr").at("checks", 0).error("nothing to check").message
+        "cases.jsonl:3: checks[0] (case 'fr'): nothing to check"
+        """
+        return PlacedError(Problem(self, what, hint))
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong in an input."""
+
+    place: Place
+    """Place of what is wrong."""
+    what: str
+    """What is wrong, with the value."""
+    hint: str = ""
+    """How to fix it."""
+
+    @property
+    def alike(self) -> tuple[Path, str, str]:
+        """What equal problems have in common: all but file, line, positions and ids."""
+        return tuple(part for part in self.place.path if isinstance(part, str)), self.what, self.hint
+
+    @property
+    def message(self) -> str:
+        """The problem with its place, on one line."""
+        path = path_text(self.place.path) + (f" (case {shown(self.place.case)})" if self.place.case else "")
+        return f"{self.place}: {path + ': ' if path else ''}{self.what}"
+
+
+class PlacedError(InputError):
+    """An input breaks its contract at a place that is known."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message, hint=problem.hint)
+        self.problem = problem
 
 
 class Problems:
@@ -83,21 +149,6 @@ def _plain(part: str) -> str:
     return part if part and part.isprintable() and len(part) <= SHOWN_CHARS else shown(part)
 
 
-def input_error(where: str, problems: Sequence[Problem], *, among: str = "") -> InputError:
-    """Makes the error for the problems of a place: it describes the first one and counts the others.
-
-    Args:
-        where: the file, with the line or path if known.
-        problems: at least one.
-        among: where the others are, such as ` in this line`.
-    """
-    errors = [
-        InputError(f"{where}: {path + ': ' if path else ''}{what}", hint=hint)
-        for path, what, hint in problems
-    ]
-    return one_of(errors, among=among)
-
-
 def one_of(errors: Sequence[InputError], *, among: str = "") -> InputError:
     """Returns the first error with the number of the others; its `problems` are all of them."""
     first, others = errors[0], len(errors) - 1
@@ -115,54 +166,16 @@ SHOWN_NAMES: Final = 8
 """Names in a hint."""
 
 
-Path: TypeAlias = tuple[str | int, ...]
-"""Keys and positions inside a document."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A place in a file. The line in a configuration is looked up only for an error."""
-
-    where: str
-    """The file; of a line of a data file, with the line: `cases.jsonl:3`."""
-    text: str = ""
-    """Content of the configuration; empty where `where` has the line."""
-    path: Path = ()
-    """The place inside the configuration."""
-    case: str = ""
-    """What the case is called that stands there."""
-
-    def __str__(self) -> str:
-        return f"{self.where}:{line_of(self.text, self.path)}" if self.text else self.where
-
-    def at(self, *path: str | int) -> "Place":
-        r"""A place inside this one.
-
-        >>> str(Place("a.yaml", "a:\n  b: 1\n", ("a",)).at("b"))
-        'a.yaml:2'
-        """
-        return Place(self.where, self.text, (*self.path, *path), self.case)
-
-    def error(self, what: str, hint: str = "") -> InputError:
-        """Makes the error for what is wrong here.
-
-        >>> Place("cases.jsonl:3", case="fr").at("checks", 0).error("nothing to check").message
-        "cases.jsonl:3: checks[0] (case 'fr'): nothing to check"
-        """
-        path = path_text(self.path) + (f" (case {self.case!r})" if self.case else "")
-        return InputError(f"{self}: {path + ': ' if path else ''}{what}", hint=hint)
-
-
 class Row(NamedTuple):
     """A value on its way to a model of the contract."""
 
-    where: str
-    """File, and line if known."""
+    place: Place
+    """File and line."""
     value: Any
     """What is there."""
 
 
-def refuse_twice(names: Iterable[tuple[object, str | None]], what: str) -> None:
+def refuse_twice(names: Iterable[tuple[Place, str | None]], what: str) -> None:
     """Refuses a name that was given to two.
 
     Args:
@@ -172,13 +185,14 @@ def refuse_twice(names: Iterable[tuple[object, str | None]], what: str) -> None:
     Raises:
         InputError: a name stands twice.
     """
-    places, problems = dict[str, object](), Problems()
-    for where, name in names:
+    places, problems = dict[str, Place](), Problems()
+    for place, name in names:
         if name is not None:
             if name in places:
-                text = f"{where}: id: {shown(name)} is the id of another {what}, at {places[name]}"
-                problems.add(InputError(text, hint=f"give each {what} its own id"))
-            places.setdefault(name, where)
+                text = f"{shown(name)} is the id of another {what}, at {places[name]}"
+                here = Place(place.file, path=("id",), line=place.found_line)
+                problems.add(here.error(text, f"give each {what} its own id"))
+            places.setdefault(name, place)
     problems.raise_found()
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from producer.load.case_files import TextFile, json_rows
 from producer.load.contracts import checked
-from producer.load.problems import Problems, Row, nearest
+from producer.load.problems import Place, Problems, Row, nearest
 from producer.text import shown
 from shared.contracts.case_run import Recorded
 from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
@@ -78,21 +78,21 @@ def read_recorded(
         InputError: a line breaks the contract, or names no case or repetition.
     """
     by_id = {name: at for at, name in enumerate(ids) if name is not None}
-    found, places, problems = dict[Key, Recorded](), dict[Key, str](), Problems()
+    found, places, problems = dict[Key, Recorded](), dict[Key, Place](), Problems()
 
     def read(line: Row) -> tuple[Key, OutputRow]:
-        row = checked(OutputRow, line.value, lambda _: line.where)
+        row = checked(OutputRow, line.value, line.place)
         if row.prompt is not None and row.prompt not in prompts:
-            what = f"{line.where}: prompt: no prompt has the id {shown(row.prompt)}"
-            raise InputError(what, hint=nearest(row.prompt, list(prompts)))
+            what = f"no prompt has the id {shown(row.prompt)}"
+            raise line.place.at("prompt").error(what, nearest(row.prompt, list(prompts)))
         repeat = -1 if row.repeat is None else row.repeat
         if repeat >= repeats:
             hint = f"repetitions go from 0 to {repeats - 1}, since repeat is {repeats}"
-            raise InputError(f"{line.where}: repeat: there is no repetition {repeat}", hint=hint)
-        key = Key(_position(line.where, row.case, by_id, len(ids)), row.model, repeat, row.prompt)
+            raise line.place.at("repeat").error(f"there is no repetition {repeat}", hint)
+        key = Key(_position(line.place, row.case, by_id, len(ids)), row.model, repeat, row.prompt)
         if key in places:
             what = f"another output of case {shown(row.case)} and {row.model}, beside {places[key]}"
-            raise InputError(f"{line.where}: {what}", hint='tell repetitions apart with "repeat": 0, 1, …')
+            raise line.place.error(what, 'tell repetitions apart with "repeat": 0, 1, …')
         return key, row
 
     for line in json_rows(file, problems):
@@ -100,7 +100,7 @@ def read_recorded(
         if pair is None:
             continue
         key, row = pair
-        places[key] = line.where
+        places[key] = line.place
         found[key] = _recorded(row)
     problems.raise_found()
     if not found:
@@ -146,16 +146,14 @@ def readable(output: str) -> str:
     return _HALVES.sub("\ufffd", output[: MAX_OUTPUT_CHARS + 1])
 
 
-def _position(where: str, named: int | str, by_id: Mapping[str, int], cases: int) -> int:
+def _position(place: Place, named: int | str, by_id: Mapping[str, int], cases: int) -> int:
     """Finds the case that a line names."""
     if isinstance(named, int):
         if named < cases:
             return named
-        raise InputError(
-            f"{where}: case: there is no case {named}", hint=f"positions go from 0 to {cases - 1}"
-        )
+        raise place.at("case").error(f"there is no case {named}", f"positions go from 0 to {cases - 1}")
     if named in by_id:
         return by_id[named]
     close = get_close_matches(named, by_id, n=1)
     hint = f"did you mean {close[0]!r}?" if close else "write a position without quotes, or the id of a case"
-    raise InputError(f"{where}: case: no case has the id {shown(named)}", hint=hint)
+    raise place.at("case").error(f"no case has the id {shown(named)}", hint)

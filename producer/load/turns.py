@@ -17,7 +17,7 @@ from msgspec.json import Encoder
 
 from producer.load.chunks import CHUNK_TURNS, Chunk, RunInput, name_of
 from producer.load.fast_turns import NOT_ORDINARY, decode_ordinary
-from producer.load.problems import MOST_PROBLEMS, Problem, input_error, path_text
+from producer.load.problems import MOST_PROBLEMS, Place
 from producer.load.source import Source
 from producer.load.strict_json import may_repeat_keys, repeated_key
 from producer.options import SubmitOptions
@@ -54,6 +54,8 @@ CHECKED_LINES: Final = 64
 _BOM = b"\xef\xbb\xbf"
 _JSONL_HINT = "turns are JSON Lines: one {…} with threadId and message on each line"
 _encode: Final = Encoder()
+_SOMEWHERE: Final = Place("")
+"""For lines that are checked together: a wrong one is checked again with its number."""
 
 
 class TurnColumns(NamedTuple):
@@ -202,17 +204,9 @@ def _validated(name: str, line_no: int, lines: list[bytes]) -> tuple[list[str], 
     if threads is None:
         try:
             threads = list(map(_thread_of, raws))
-        except _BadLineError:
+        except InputError:
             return _validated_one_by_one(name, line_no, lines)
     return threads, raws
-
-
-class _BadLineError(ValueError):
-    """A line breaks the contract."""
-
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__(problems)
-        self.problems = problems
 
 
 def _ordinary_threads(raws: list[bytes]) -> list[str] | None:
@@ -226,20 +220,19 @@ def _ordinary_threads(raws: list[bytes]) -> list[str] | None:
     return [turn.threadId for turn in turns]
 
 
-def _thread_of(raw: bytes) -> str:
+def _thread_of(raw: bytes, place: Place = _SOMEWHERE) -> str:
     """Validates one line and returns its thread."""
     try:
         turn = decode_ordinary(raw)
     except NOT_ORDINARY:
-        thread = _thread_by_contract(raw)
+        thread = _thread_by_contract(raw, place)
     else:
         thread = turn.threadId
         if not may_repeat_keys(raw, _encode.encode(turn)):
             return thread
-    place = repeated_key(raw)
-    if place is not None:  # parsers would disagree on its value
-        what = "the key stands twice in one object"
-        raise _BadLineError([Problem(path_text(place), what, "keep one of the two")])
+    twice = repeated_key(raw)
+    if twice is not None:  # parsers would disagree on its value
+        raise place.at(*twice).error("the key stands twice in one object", "keep one of the two")
     return thread
 
 
@@ -253,15 +246,15 @@ def _contract() -> "tuple[type[Turn], type[ValidationError]]":
     return Turn, ValidationError
 
 
-def _thread_by_contract(raw: bytes) -> str:
+def _thread_by_contract(raw: bytes, place: Place) -> str:
     """Validates a line that is not ordinary with the contract, which also explains what is wrong with it."""
     contract, refused = _contract()
     try:
         turn: Turn = contract.__pydantic_validator__.validate_json(raw)
     except refused as error:
-        from producer.load.contracts import describe  # noqa: PLC0415 - start-up: only wrong lines need it
+        from producer.load.contracts import described  # noqa: PLC0415 - start-up: only wrong lines need it
 
-        raise _BadLineError(describe(error, contract, raw)) from None
+        raise described(error, contract, raw, place, " in this line") from None
     return turn.threadId
 
 
@@ -271,10 +264,7 @@ def _validated_one_by_one(name: str, line_no: int, lines: list[bytes]) -> tuple[
     for number, raw in enumerate(map(bytes.strip, lines), line_no):
         if not raw:
             continue
-        try:
-            threads.append(_thread_of(raw))
-        except _BadLineError as error:
-            raise input_error(f"{name}:{number}", error.problems, among=" in this line") from None
+        threads.append(_thread_of(raw, Place(name, line=number)))
         raws.append(raw)
     return threads, raws
 
@@ -304,7 +294,7 @@ def _lines(source: Source) -> Iterator[tuple[int, list[bytes]]]:
 def _too_long(name: str, line_no: int) -> InputError:
     """The error for a line beyond every limit."""
     what = f"the line is longer than {MAX_LINE_BYTES:,} bytes"
-    return input_error(f"{name}:{line_no}", [Problem("", what, _JSONL_HINT)])
+    return Place(name, line=line_no).error(what, _JSONL_HINT)
 
 
 def _check_text(name: str, block: bytes) -> None:

@@ -112,7 +112,7 @@ def _where(plan: "PlannedRun", choice: "CaseChoice", model: str) -> str:
     for _, case in plan.cases:
         places = chain(places, _named(case.entry.checks or [], case.place.at("checks"), model))
     place = next(places, None)
-    return root.where if place is None else f"{place}: {path_text(place.path)}"
+    return root.file if place is None else f"{place}: {path_text(place.path)}"
 
 
 def _named(raw: Any, place: Place, model: str) -> Iterator[Place]:

@@ -78,11 +78,16 @@ def key_in(variable: str, environment: Mapping[str, str], *, is_usual: bool = Tr
     return next(filter(None, found), "")
 
 
-def unsendable(name: str, environment: Mapping[str, str]) -> str:
+def unsendable(name: str, environment: Mapping[str, str], *, by: str = "this worker") -> str:
     """Returns why a worker does not send a variable; empty if it may be sent.
 
     A run names the variable and the endpoint that it is sent to, and a worker's environment also contains
     unrelated secrets.
+
+    Args:
+        name: of the variable.
+        environment: of the worker.
+        by: who would send it.
 
     >>> unsendable("MY_API_KEY", {}), unsendable("HOME", {"PROCTOR_KEY_VARIABLES": "HOME, OTHER"})
     ('', '')
@@ -93,6 +98,6 @@ listed in its PROCTOR_KEY_VARIABLES'
     if f"_{name}".endswith(SENT_ENDINGS) or name in SENT or name in names_in(environment.get(KEY_VARIABLES)):
         return ""
     return (
-        f"{name} is not sent by this worker: names of keys end in {' or '.join(SENT_ENDINGS)}, others are "
+        f"{name} is not sent by {by}: names of keys end in {' or '.join(SENT_ENDINGS)}, others are "
         f"listed in its {KEY_VARIABLES}"
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from producer.load.bench_config import read_bench
 from producer.load.case_files import TextFile, csv_rows, json_rows
 from producer.load.contracts import checked
-from producer.load.problems import Problems
+from producer.load.problems import Place, Problems
 from producer.load.source import Source
 from producer.load.yaml_text import YamlError, line_of, parse_yaml
 from shared.contracts.case_config import BenchConfig, CaseEntry
@@ -140,11 +140,11 @@ def test_csv_and_json_lines_say_the_same(cases: list[dict[str, Any]]) -> None:
         writer.writerow([cells.get(column, "") for column in columns])
     lines = "\n".join(json.dumps(case) for case in cases)
     rows = [
-        checked(CaseEntry, row.value, lambda _: "")
+        checked(CaseEntry, row.value, Place("bench.yaml"))
         for row in csv_rows(TextFile("c.csv", sheet.getvalue()), Problems())
     ]
     assert rows == [
-        checked(CaseEntry, row.value, lambda _: "")
+        checked(CaseEntry, row.value, Place("bench.yaml"))
         for row in json_rows(TextFile("c.jsonl", lines), Problems())
     ]
 

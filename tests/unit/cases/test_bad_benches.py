@@ -95,7 +95,7 @@ def test_what_breaks_the_contract_is_reported(tmp_path: Path, text: str, words: 
     ("key", "written", "words"),
     [
         ("schema_path", "../x.json", ":6: schema_path: '../x.json' leads out of the folder"),
-        ("schema", "/etc/hostname", ":6: schema_path: '/etc/hostname' leads out of the folder"),
+        ("schema", "/etc/hostname", ":6: schema: '/etc/hostname' leads out of the folder"),
         ("validators_file", "none.py", ":6: validators_file: no such file: 'none.py'"),
         ("validators_file", "cheks.py", "did you mean 'checks.py'?"),
         ("test_cases_file", "sub", ":6: test_cases_file: 'sub' is a directory"),

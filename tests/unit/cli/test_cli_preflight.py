@@ -51,7 +51,7 @@ def test_validate_lists_every_problem_of_a_bench(tmp_path: Path, capsys: pytest.
         "not a template",
         "b:12: id: 'b' is the id of another case, at b:11; give each case its own id",
         "the validators file has no function 'is_y'; did you mean 'is_x'?",
-        "b:4: schema_path: no such file: 'nope.json'",
+        "b:4: schema: no such file: 'nope.json'",
         "unknown check 'contians' (and 2 more); did you mean 'contains'?",
         "b:13: test_cases[4].checks[0]",
         "b:13: test_cases[4].checks[1]: similar asks a model, and none is named",
