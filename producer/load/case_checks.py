@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from producer.load.case_prompts import is_template, render
+from producer.load.case_prompts import render
 from producer.load.problems import Place, Problems, nearest
-from producer.load.template_engine import TemplateProblem
+from producer.load.templates import TemplateProblem, is_template
 from producer.text import shown
 from shared.contracts.checks import Check
 

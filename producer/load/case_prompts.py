@@ -5,33 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from producer.load.case_files import TextFile
 from producer.load.contracts import checked
 from producer.load.problems import Place, Problems, nearest, refuse_twice
-from producer.load.template_engine import (
-    MissingValue,
-    TemplateProblem,
-    compiled,
-    has_loop,
-    is_harmless,
-    is_small,
-    names_in,
-    one_line,
-    parsed,
-    rendered,
-)
+from producer.load.templates import MissingValue, TemplateProblem, is_small, is_template, one_line
 from producer.load.yaml_text import YamlError, parse_yaml
 from producer.text import shown
 from shared.contracts.call_options import TEMPERATURE, Headers, Params, merge, merge_headers, sent
 from shared.contracts.case_config import BenchConfig, CaseEntry, ModelConfig
 from shared.contracts.prompts import SYSTEM_ROLES, Conversation, Prompt
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 PROMPT_BYTES: Final = 1 << 20
 """The largest file of a prompt."""
@@ -280,8 +266,6 @@ def headers_of(params: Params, headers: Headers) -> dict[str, str]:
     return merge_headers(params.headers or {}, headers)
 
 
-MARKS: Final = ("{{", "{%", "{#")
-"""A text without any of these is no template."""
 TEMPLATES: Final = 1_024
 """Compiled templates that are kept."""
 _MISSING: Final = re.compile(r"'(?P<name>[^']*)' is undefined")
@@ -289,20 +273,11 @@ _NO_KEY: Final = re.compile(r"has no (?:attribute|element) '?(?P<name>[^']*)'?")
 _VARIABLES: Final = "add it to vars of the case, or of the bench"
 
 
-def is_template(text: str) -> bool:
-    """Whether anything in a text would be rendered.
-
-    >>> is_template("{{ country }}"), is_template("{country}")
-    (True, False)
-    """
-    return any(mark in text for mark in MARKS)
-
-
 class _Prepared(NamedTuple):
     """A template that was parsed."""
 
-    template: "Template | None"
-    """Compiled; None if it is always rendered in a process of its own."""
+    render: Callable[[Mapping[str, Any]], str] | None
+    """Renders it; None if it is always rendered in a process of its own."""
     has_loop: bool
     """Whether the process is needed where variables are not small."""
     names: frozenset[str]
@@ -327,8 +302,8 @@ def render(text: str, values: Mapping[str, Any]) -> str:
     found = _prepared(text)
     try:
         used = {name: values[name] for name in found.names & values.keys()}
-        if found.template is not None and (not found.has_loop or is_small(used.values())):
-            return rendered(found.template, values)
+        if found.render is not None and (not found.has_loop or is_small(used.values())):
+            return found.render(values)
         return _elsewhere(text, used)
     except MissingValue as error:
         raise _missing(str(error), values) from None
@@ -340,7 +315,7 @@ def check(text: str) -> None:
     Raises:
         TemplateProblem: it is none.
     """
-    if is_template(text) and _prepared(text).template is None:
+    if is_template(text) and _prepared(text).render is None:
         _elsewhere(text, None)
 
 
@@ -351,9 +326,12 @@ def _prepared(text: str) -> _Prepared:
     Raises:
         TemplateProblem: it is none.
     """
-    tree = parsed(text)
-    names, loops = frozenset(names_in(tree)), has_loop(tree)
-    return _Prepared(compiled(tree) if is_harmless(tree) else None, loops, names)
+    from producer.load import template_engine as engine  # noqa: PLC0415 - start-up: jinja2 costs 40 ms
+
+    tree = engine.parsed(text)
+    names, loops = frozenset(engine.names_in(tree)), engine.has_loop(tree)
+    is_harmless = engine.is_harmless(tree)
+    return _Prepared(partial(engine.rendered, engine.compiled(tree)) if is_harmless else None, loops, names)
 
 
 def _elsewhere(text: str, values: Mapping[str, Any] | None) -> str:

@@ -5,18 +5,16 @@ evaluates constants. `is_harmless` looks at the parsed template alone and is str
 and a few filters. Everything else is rendered in a process of its own, see `producer.load.template_process`.
 """
 
-from collections.abc import Iterable, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from producer.text import shown
+from jinja2 import StrictUndefined, Template, TemplateSyntaxError, UndefinedError, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import SandboxedEnvironment
+
+from producer.load.templates import MissingValue, TemplateProblem, one_line
 from shared.contracts.case_vocabulary import MAX_INPUT_CHARS
 
-if TYPE_CHECKING:
-    from jinja2 import Environment, Template, nodes
-
-SMALL_VALUES: Final = 5_000
-"""Characters and items of the variables of a loop that is harmless."""
 MOST_NODES: Final = 200
 """Parts of a harmless template, texts included."""
 MOST_CONST: Final = 100
@@ -41,50 +39,28 @@ _GROWING: Final = frozenset({"join", "tojson"})
 """Filters whose result is a few times as large; one after another they would grow without bound."""
 
 
-class TemplateProblem(ValueError):  # noqa: N818 - it is what is wrong with a file, and read as that
-    """A template cannot be read or rendered.
-
-    Args:
-        what: what is wrong.
-        hint: how to mend it.
-        line: where in the template, from 1.
-    """
-
-    def __init__(self, what: str, hint: str, line: int = 1) -> None:
-        super().__init__(what)
-        self.what, self.hint, self.line = what, hint, line
-
-
-class MissingValue(Exception):  # noqa: N818 - it is translated where the names of all variables are
-    """A variable, or a key of one, is not there; the text is jinja2's."""
-
-
-def parsed(text: str) -> "nodes.Template":
+def parsed(text: str) -> nodes.Template:
     """Parses a template; nothing of it is evaluated.
 
     Raises:
         TemplateProblem: it is none.
     """
-    from jinja2 import TemplateSyntaxError  # noqa: PLC0415 - start-up: only benches with templates need it
-
     try:
-        return environment().parse(text)
+        return _ENVIRONMENT.parse(text)
     except TemplateSyntaxError as error:
         raise _syntax_problem(error) from None
     except RecursionError:
         raise TemplateProblem("not a template: it is nested too deep", "write it flatter") from None
 
 
-def compiled(tree: "nodes.Template") -> "Template":
+def compiled(tree: nodes.Template) -> Template:
     """Compiles a parsed template; constants are evaluated.
 
     Raises:
         TemplateProblem: it is none.
     """
-    from jinja2 import TemplateSyntaxError  # noqa: PLC0415 - start-up: only benches with templates need it
-
     try:
-        template = environment().from_string(tree)
+        template = _ENVIRONMENT.from_string(tree)
     except TemplateSyntaxError as error:
         raise _syntax_problem(error) from None
     except (RecursionError, OverflowError, SyntaxError):  # of the Python that it is compiled to
@@ -93,7 +69,7 @@ def compiled(tree: "nodes.Template") -> "Template":
     return template
 
 
-def rendered(template: "Template", values: Mapping[str, Any]) -> str:
+def rendered(template: Template, values: Mapping[str, Any]) -> str:
     """Renders a compiled template, up to the length that a prompt may have.
 
     Raises:
@@ -101,8 +77,6 @@ def rendered(template: "Template", values: Mapping[str, Any]) -> str:
         TemplateProblem: it cannot be rendered, or is too long.
         MemoryError: there is not enough memory.
     """
-    from jinja2 import UndefinedError  # noqa: PLC0415 - start-up: only benches with templates need it
-
     parts, chars = list[str](), 0
     try:
         for part in template.generate(values):
@@ -123,7 +97,7 @@ def rendered(template: "Template", values: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def is_harmless(tree: "nodes.Template") -> bool:
+def is_harmless(tree: nodes.Template) -> bool:
     """Returns whether a template can be compiled and rendered at once.
 
     Without a loop that holds whatever its variables are, with one if they are small.
@@ -131,8 +105,6 @@ def is_harmless(tree: "nodes.Template") -> bool:
     >>> is_harmless(parsed("In {{ a.b|upper }}")), is_harmless(parsed("{{ a.ljust(9) }}"))
     (True, False)
     """
-    from jinja2 import nodes  # noqa: PLC0415 - start-up: only benches with templates need it
-
     seen, left = 0, list[nodes.Node]([tree])
     while left:
         node = left.pop()
@@ -143,46 +115,18 @@ def is_harmless(tree: "nodes.Template") -> bool:
     return True
 
 
-def has_loop(tree: "nodes.Template") -> bool:
+def has_loop(tree: nodes.Template) -> bool:
     """Returns whether a template repeats a part of itself."""
-    from jinja2 import nodes  # noqa: PLC0415 - start-up: only benches with templates need it
-
     return tree.find(nodes.For) is not None
 
 
-def is_small(values: Iterable[Any]) -> bool:
-    """Returns whether variables are small; ends as soon as they are not.
-
-    >>> is_small([["a", {"b": 1}]]), is_small(["a" * 9_999])
-    (True, False)
-    """
-    size, left = 0, list(values)
-    while left and size <= SMALL_VALUES:
-        value = left.pop()
-        size += 1 + (len(value) if isinstance(value, str | list | dict) else 0)
-        if isinstance(value, dict):
-            left += [*value, *value.values()]
-        elif isinstance(value, list) and size <= SMALL_VALUES:
-            left += value
-    return size <= SMALL_VALUES
-
-
-def names_in(tree: "nodes.Template") -> set[str]:
+def names_in(tree: nodes.Template) -> set[str]:
     """Returns the names in a template, those of its variables among them."""
-    from jinja2 import nodes  # noqa: PLC0415 - start-up: only benches with templates need it
-
     return {node.name for node in tree.find_all(nodes.Name)}
 
 
-def one_line(text: object) -> str:
-    """Makes a foreign message safe to print."""
-    return shown(" ".join(str(text).split()))[1:-1]
-
-
-def _is_bounded(node: "nodes.Node") -> bool:
+def _is_bounded(node: nodes.Node) -> bool:
     """Whether a part of a template needs about the memory of its variables."""
-    from jinja2 import nodes  # noqa: PLC0415 - start-up: only benches with templates need it
-
     match node:
         case nodes.For():
             return not node.recursive and node.find(nodes.For) is None
@@ -203,48 +147,39 @@ def _is_bounded(node: "nodes.Node") -> bool:
             return True
 
 
-def _has_short_arguments(node: "nodes.Filter | nodes.Test", most: int = MOST_CONST) -> bool:
+def _has_short_arguments(node: nodes.Filter | nodes.Test, most: int = MOST_CONST) -> bool:
     """Whether a filter or a test is called with small constants alone."""
     given = [*node.args, *(each.value for each in node.kwargs)]
     return not (node.dyn_args or node.dyn_kwargs) and all(_is_short(each, most) for each in given)
 
 
-def _is_short(node: "nodes.Expr", most: int) -> bool:
+def _is_short(node: nodes.Expr, most: int) -> bool:
     """Whether an argument is a constant, and small."""
-    from jinja2 import nodes  # noqa: PLC0415 - start-up: only benches with templates need it
-
     if not isinstance(node, nodes.Const):
         return False
     value = node.value
     return len(value) <= most if isinstance(value, str) else value is None or -most <= value <= most
 
 
-@cache
-def environment() -> "Environment":
-    """Makes what parses and compiles templates."""
-    from jinja2 import StrictUndefined  # noqa: PLC0415 - start-up: 40 ms
-    from jinja2.exceptions import SecurityError  # noqa: PLC0415 - same
-    from jinja2.sandbox import SandboxedEnvironment  # noqa: PLC0415 - same
+class _Missing(StrictUndefined):
+    """Also an error inside of a list, which is written by the names of what is in it."""
 
-    class Missing(StrictUndefined):
-        """Also an error inside of a list, which is written by the names of what is in it."""
+    __repr__ = StrictUndefined._fail_with_undefined_error  # noqa: SLF001 - jinja2 documents it for subclasses
 
-        __repr__ = StrictUndefined._fail_with_undefined_error  # noqa: SLF001 - jinja2 documents it for subclasses
 
-    class Bounded(SandboxedEnvironment):
-        """Also refuses products of texts and powers, which take memory or time without end."""
+class _Bounded(SandboxedEnvironment):
+    """Also refuses products of texts and powers, which take memory or time without end."""
 
-        intercepted_binops = frozenset({"*", "**"})
+    intercepted_binops = frozenset({"*", "**"})
 
-        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            """Multiplies numbers."""
-            if operator == "**" or not (isinstance(left, int | float) and isinstance(right, int | float)):
-                raise SecurityError(
-                    f"{operator} is for numbers here" if operator == "*" else "no powers here"
-                )
-            return super().call_binop(context, operator, left, right)
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Multiplies numbers."""
+        if operator == "**" or not (isinstance(left, int | float) and isinstance(right, int | float)):
+            raise SecurityError(f"{operator} is for numbers here" if operator == "*" else "no powers here")
+        return super().call_binop(context, operator, left, right)
 
-    return Bounded(undefined=Missing, keep_trailing_newline=True)
+
+_ENVIRONMENT: Final = _Bounded(undefined=_Missing, keep_trailing_newline=True)
 
 
 def _syntax_problem(error: Any) -> TemplateProblem:

@@ -20,13 +20,13 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
-from producer.load.template_engine import MissingValue, TemplateProblem, compiled, parsed, rendered
+from jinja2 import Template
+
+from producer.load.template_engine import compiled, parsed, rendered
+from producer.load.templates import MissingValue, TemplateProblem
 from shared.processes.own_modules import module_command, module_environment
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 RENDER_S: Final = 2.0
 """Processor time of one template."""
@@ -180,7 +180,7 @@ def _answer(request: _Request) -> dict[str, Any]:
 
 
 @lru_cache(TEMPLATES)
-def _compiled(text: str) -> "Template":
+def _compiled(text: str) -> Template:
     """Compiles a template, the same one only once."""
     return compiled(parsed(text))
 

@@ -7,8 +7,8 @@ import psutil
 import pytest
 
 from producer.load.case_prompts import render
-from producer.load.template_engine import TemplateProblem
 from producer.load.template_process import IDLE_S, TemplateProcess
+from producer.load.templates import TemplateProblem
 from tests.support.benches import refusal, write
 from tests.support.eventually import eventually
 from tests.support.processes import is_running

@@ -3,7 +3,8 @@
 import pytest
 
 from producer.load.case_prompts import render
-from producer.load.template_engine import TemplateProblem, is_harmless, is_small, parsed
+from producer.load.template_engine import is_harmless, parsed
+from producer.load.templates import TemplateProblem, is_small
 
 HARMLESS = (
     "Capital of {{ country }}?",

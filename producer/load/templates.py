@@ -1,0 +1,60 @@
+"""What a template is, what can be wrong with one, and when its variables are small; needs no jinja2."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from producer.text import shown
+
+MARKS: Final = ("{{", "{%", "{#")
+"""A text without any of these is no template."""
+SMALL_VALUES: Final = 5_000
+"""Characters and items of the variables of a loop that is harmless."""
+
+
+class TemplateProblem(ValueError):  # noqa: N818 - it is what is wrong with a file, and read as that
+    """A template cannot be read or rendered.
+
+    Args:
+        what: what is wrong.
+        hint: how to mend it.
+        line: where in the template, from 1.
+    """
+
+    def __init__(self, what: str, hint: str, line: int = 1) -> None:
+        super().__init__(what)
+        self.what, self.hint, self.line = what, hint, line
+
+
+class MissingValue(Exception):  # noqa: N818 - it is translated where the names of all variables are
+    """A variable, or a key of one, is not there; the text is jinja2's."""
+
+
+def is_template(text: str) -> bool:
+    """Whether anything in a text would be rendered.
+
+    >>> is_template("{{ country }}"), is_template("{country}")
+    (True, False)
+    """
+    return any(mark in text for mark in MARKS)
+
+
+def is_small(values: Iterable[Any]) -> bool:
+    """Returns whether variables are small; ends as soon as they are not.
+
+    >>> is_small([["a", {"b": 1}]]), is_small(["a" * 9_999])
+    (True, False)
+    """
+    size, left = 0, list(values)
+    while left and size <= SMALL_VALUES:
+        value = left.pop()
+        size += 1 + (len(value) if isinstance(value, str | list | dict) else 0)
+        if isinstance(value, dict):
+            left += [*value, *value.values()]
+        elif isinstance(value, list) and size <= SMALL_VALUES:
+            left += value
+    return size <= SMALL_VALUES
+
+
+def one_line(text: object) -> str:
+    """Makes a foreign message safe to print."""
+    return shown(" ".join(str(text).split()))[1:-1]
