@@ -19,7 +19,7 @@ SCHEMA_VERSION: Final = 2
 Count = Annotated[int, Meta(ge=0)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)$")]
-KindName = Literal["turns", "cases", "queries"]
+KindName = Annotated[str, Meta(extra_json_schema={"enum": ["turns", "cases", "queries"]})]
 StateName = Annotated[str, Meta(extra_json_schema={"enum": [state.value for state in RunState]})]
 """A state; for people also `interrupted`, which is in no document that is written."""
 Exit = Annotated[int, Meta(ge=0, le=255, description="The exit code of the command.")]

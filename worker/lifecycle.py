@@ -29,7 +29,8 @@ from shared.ledger.ledger import Ledger
 from shared.ledger.times import Times
 from shared.observability import tracing
 from shared.runs import RunStore
-from shared.server.client import Connection, follow_master, resolve_target
+from shared.server.client import follow_master
+from shared.server.in_use import Connection, resolve_target
 from shared.settings import Settings
 from worker.executors.chunk import ChunkRunner, trace_parents
 from worker.kinds import executed_kinds, make_executor, slots_for

@@ -9,8 +9,8 @@ from typing import Final
 
 from shared.errors import ProctorError, UsageError
 from shared.kinds import Kind, import_kinds
-from shared.server.client import resolve_target
 from shared.server.connection import check_listening
+from shared.server.in_use import resolve_target
 from shared.settings import Settings, variable_of
 from worker.command_line import Options, read_options
 from worker.logs import set_up_logs

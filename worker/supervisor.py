@@ -27,7 +27,7 @@ from typing import Final
 
 from shared.errors import ProctorError
 from shared.processes.own_modules import module_command, module_environment
-from shared.server.client import Closeable, resolve_target
+from shared.server.in_use import Closeable, resolve_target
 from shared.settings import Settings
 from worker.command_line import UNSANDBOXED, Options, node_name
 from worker.forking import IS_SAFE, LOOKING, ChildProcess, ForkedProcess

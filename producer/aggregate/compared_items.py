@@ -7,16 +7,22 @@ from itertools import count
 from sys import intern
 from typing import Any, Final, NamedTuple
 
+from producer.aggregate.compared_lines import (
+    CaseLine,
+    ComparedCase,
+    ComparedLine,
+    ComparedTurn,
+    QueryLine,
+    R,
+    TurnLine,
+)
 from producer.queries.results import AskedQuery
 from shared.contracts.case_hashes import HASH_BYTES, hash_of
 from shared.contracts.prompts import SYSTEM_ROLES
-from shared.contracts.query_vocabulary import failed
 from shared.names import Outcome
 
-Line = Mapping[str, Any]
+Line = ComparedLine[Any]
 Scores = Mapping[str, float]
-
-
 Names = tuple[str, ...]
 
 
@@ -94,6 +100,15 @@ class Inputs(NamedTuple):
 _UNKNOWN: Final = b"\0"
 
 
+class Known(NamedTuple):
+    """What is known of an item of a run, beside the line of its result."""
+
+    inputs: Inputs
+    """What it was asked and how it was judged."""
+    weight: float = 1.0
+    """How much it counts in means."""
+
+
 class ComparedItem(NamedTuple):
     """One item of a run."""
 
@@ -135,49 +150,56 @@ CHECK_PREFIX: Final = "check:"
 
 def items_of(
     comparing: "Comparing",
-    lines: Iterable[Mapping[str, Any]],
+    lines: Iterable[tuple[Line, Known | None]],
     *,
     tag: str | None = None,
     keep: Callable[[Line], int] = lambda _: -1,
 ) -> Items:
-    """Reads what `proctor results --format jsonl` prints.
+    """Reads the lines of results.
 
     Args:
         comparing: how the items of their kind are compared.
-        lines: parsed, in input order; of a run also with `inputs`, what was asked and how it was judged.
+        lines: in input order, each with what else is known of the item; None: what the line says.
         tag: only cases with this tag.
         keep: keeps the texts of a line, and returns where.
     """
     found, skipped, layouts = list[ComparedItem](), 0, dict[Names, Names]()
     identify = comparing.identify()
-    for line in lines:
-        result = line["result"]
-        if tag is not None and tag not in ((result or {}).get("tags") or ()):
+    for line, known in lines:
+        if tag is not None and not (
+            isinstance(line.result, ComparedCase) and tag in (line.result.tags or ())
+        ):
             continue
-        if result is None or line["outcome"] == Outcome.SKIPPED:
+        if line.result is None or line.outcome == Outcome.SKIPPED:
             skipped += 1
             continue
-        unit, key = identify(result)
+        unit, key = identify(line.result)
         unit, key = intern(unit), tuple(map(intern, key))  # one text for A and B and all items that share it
-        scores, tags = _scores(comparing, line, layouts), tuple(map(intern, comparing.tags(line)))
-        inputs, weight = (
-            (line.get("inputs") or _inputs(comparing, line)).packed,
-            line.get("weight") or result.get("weight", 1.0),
-        )
-        word = comparing.word(line)
+        inputs, weight = known or Known(_inputs(comparing, line), getattr(line.result, "weight", 1.0))
         found.append(
-            ComparedItem(key, unit, line["outcome"], word, scores, tags, keep(line), inputs, float(weight))
+            ComparedItem(
+                key=key,
+                unit=unit,
+                outcome=line.outcome,
+                word=comparing.word(line),
+                scores=_scores(comparing, line, layouts),
+                tags=tuple(map(intern, comparing.tags(line))),
+                place=keep(line),
+                inputs=inputs.packed,
+                weight=weight,
+            )
         )
     return Items(found, skipped)
 
 
 def _inputs(comparing: "Comparing", line: Line) -> Inputs:
     """Returns as much as a report contains of what was asked."""
-    asked, expected = comparing.asked(line), line.get("expected")
-    found = inputs_of_messages(line["messages"]) if line.get("messages") else Inputs()
+    asked, found = comparing.asked(line), Inputs()
+    if line.messages:
+        found = inputs_of_messages(line.messages)
     if asked is not None:
         found = found._replace(asked=hash_of(asked))
-    return found if expected is None else found._replace(expected=hash_of(expected))
+    return found if line.expected is None else found._replace(expected=hash_of(line.expected))
 
 
 def inputs_of_messages(messages: Sequence[Mapping[str, Any]]) -> Inputs:
@@ -194,18 +216,11 @@ def inputs_of_messages(messages: Sequence[Mapping[str, Any]]) -> Inputs:
 
 def _scores(comparing: "Comparing", line: Line, layouts: dict[Names, Names]) -> Scores:
     """Collects what was measured of an item; `layouts` has the names of earlier ones."""
-    if line["outcome"] == Outcome.ERROR:
+    if line.outcome == Outcome.ERROR:
         return _NO_SCORES
     found = {name: number for name, number in comparing.scores(line).items() if number is not None}
     names = tuple(found)
     return PackedScores(layouts.setdefault(names, names), found.values())
-
-
-def lines_of_results(results: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Puts results of the evaluation harness document into the form of lines."""
-    for result in results:
-        word = Outcome.PASSED if result["overall_pass"] else Outcome.FAILED
-        yield {"outcome": Outcome.ERROR.value if failed(result) else word.value, "result": result}
 
 
 def split_by(side: Items, by: str) -> dict[str, Items]:
@@ -264,14 +279,14 @@ def _without(side: Items, at: int) -> Items:
     )
 
 
-Identify = Callable[[Mapping[str, Any]], tuple[str, tuple[str, ...]]]
+Identify = Callable[[Any], tuple[str, Names]]
 
 
 def _identify_query() -> Identify:
     """Makes a function that identifies a query by its id, and repeats of it by their order."""
     seen = Counter[str]()
 
-    def identify(result: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    def identify(result: Mapping[str, Any]) -> tuple[str, Names]:
         name = str(result["id"])
         seen[name] += 1
         return name, (name, f"#{seen[name]}")
@@ -282,11 +297,9 @@ def _identify_query() -> Identify:
 def _identify_case() -> Identify:
     """Makes a function that names a case by its id, else its number, with model, prompt and repeat."""
 
-    def identify(result: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-        number = f"case {result['case_index'] + 1}"
-        name = str(number if result["case_id"] is None else result["case_id"])
-        prompt = result.get("prompt_id") or ""
-        return name, (name, str(result["model"]), prompt, f"#{(result['repeat_index'] or 0) + 1}")
+    def identify(result: ComparedCase) -> tuple[str, Names]:
+        name = f"case {result.case_index + 1}" if result.case_id is None else str(result.case_id)
+        return name, (name, result.model, result.prompt_id or "", f"#{(result.repeat_index or 0) + 1}")
 
     return identify
 
@@ -295,8 +308,8 @@ def _identify_turn() -> Identify:
     """Makes a function that identifies a turn by thread, message, and the order of messages with one id."""
     occurrences = Counter[tuple[str, str]]()
 
-    def identify(result: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-        pair = (str(result["threadId"]), str(result["messageId"]))
+    def identify(result: ComparedTurn) -> tuple[str, Names]:
+        pair = (result.thread_id, result.message_id)
         occurrences[pair] += 1
         return pair[0], (*pair, f"#{occurrences[pair]}")
 
@@ -307,81 +320,79 @@ def _by_position() -> Identify:
     """Makes a function that names an item by its place in the input."""
     positions = count()
 
-    def identify(_result: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    def identify(_result: Any) -> tuple[str, Names]:
         name = f"item {next(positions)}"
         return name, (name,)
 
     return identify
 
 
-def asked_in_line(line: Line) -> str | None:
-    """Returns what was asked, where a line has it."""
-    asked = line.get("asked") or line.get("message")
-    return None if asked is None else str(asked)
+def _asked(line: Line) -> str | None:
+    return line.asked or line.message
 
 
-def _asked_query(line: Line) -> str:
-    """Returns a query."""
-    return str(line["result"]["query"])
+def _asked_query(line: QueryLine) -> str:
+    return str(_result(line)["query"])
 
 
 def _no_tags(_line: Line) -> Sequence[str]:
-    """Returns that an item is marked with nothing."""
     return ()
 
 
-def _case_tags(line: Line) -> Sequence[str]:
-    """Returns the tags of a case."""
-    return [str(tag) for tag in line["result"].get("tags") or ()]
+def _case_tags(line: CaseLine) -> Sequence[str]:
+    return _result(line).tags or ()
 
 
-def _category(line: Line) -> Sequence[str]:
-    """Returns the category of a query."""
-    found = line["result"].get("category")
+def _category(line: QueryLine) -> Sequence[str]:
+    found = _result(line).get("category")
     return [] if found is None else [str(found)]
 
 
 def _outcome(line: Line) -> str:
-    """Compares items by their outcome."""
-    return str(line["outcome"])
+    return line.outcome
 
 
-def _decision(line: Line) -> str:
-    """Compares turns by their decision, where they have one."""
-    return str(line["result"]["decision"] or line["outcome"])
+def _decision(line: TurnLine) -> str:
+    return _result(line).decision or line.outcome
 
 
-def _item_scores(line: Line) -> dict[str, Any]:
-    """Collects what was measured; the time of an answer from the cache was another item's."""
-    return {
-        "cost_usd": line.get("cost_usd"),
-        "latency_ms": None if line.get("cached") else line.get("latency_ms"),
-        "rouge_l": (line["result"].get("metrics") or {}).get("rouge_l"),
-    }
+def _latency(line: Line) -> float | None:
+    """Returns how long an answer took; that of an answer from the cache was another item's."""
+    return None if line.cached else line.latency_ms
 
 
-def _case_scores(line: Line) -> dict[str, Any]:
+def _item_scores(line: Line) -> Mapping[str, float | None]:
+    return {"cost_usd": line.cost_usd, "latency_ms": _latency(line)}
+
+
+def _case_scores(line: CaseLine) -> Mapping[str, float | None]:
     """Collects what was measured of a case, its checks one by one."""
-    result = line["result"]
-    checks = {f"{CHECK_PREFIX}{row['name']}": row["score"] for row in result.get("checks") or ()}
-    return {**_item_scores(line), "score": result.get("score"), **checks}
+    result = _result(line)
+    checks = {f"{CHECK_PREFIX}{row.name}": row.score for row in result.checks or ()}
+    rouge_l = result.metrics.rouge_l if result.metrics else None
+    return {**_item_scores(line), "rouge_l": rouge_l, "score": result.score, **checks}
 
 
-def _turn_scores(line: Line) -> dict[str, Any]:
+def _turn_scores(line: TurnLine) -> Mapping[str, float | None]:
     """Collects what was measured of a turn that a model answered."""
-    return {} if line["result"].get("response") is None else _item_scores(line)
+    return {} if _result(line).response is None else _item_scores(line)
 
 
-def _query_scores(line: Line) -> dict[str, Any]:
-    """Collects what was measured of a query."""
-    query = AskedQuery(line["result"])
+def _query_scores(line: QueryLine) -> Mapping[str, float | None]:
+    query = AskedQuery(line.result or {})
     keywords = query.check("must_contain")
     wanted = keywords.number("total")
     return {
-        "cost_usd": line.get("cost_usd"),
+        "cost_usd": line.cost_usd,
         "keywords_found": keywords.number("matched") / wanted if wanted else None,
         "latency_ms": query.latency_ms,
     }
+
+
+def _result(line: ComparedLine[R]) -> R:
+    """Returns the result of a line that has one."""
+    assert line.result is not None  # noqa: S101 - lines without a result are counted, not read
+    return line.result
 
 
 class Comparing(NamedTuple):
@@ -393,15 +404,17 @@ class Comparing(NamedTuple):
     """What one pair is, as people count it."""
     identify: Callable[[], Identify]
     """Makes a function that names the unit of an item, and the item in any run of the same input."""
+    line: type[Line] = ComparedLine[Any]
+    """Type of its lines."""
     word: Callable[[Line], str] = _outcome
     """What became of an item, as a change of it is written."""
-    scores: Callable[[Line], Mapping[str, Any]] = _item_scores
+    scores: Callable[[Line], Mapping[str, float | None]] = _item_scores
     """What was measured of an item without an error."""
     tags: Callable[[Line], Sequence[str]] = _no_tags
     """What an item is marked with."""
     tag: str = "tag"
     """What such a mark is called."""
-    asked: Callable[[Line], str | None] = asked_in_line
+    asked: Callable[[Line], str | None] = _asked
     """What was asked; None where the line does not contain it."""
     good: str = "passed"
     """What an item did that ended well."""
@@ -416,18 +429,20 @@ COMPARED_TURNS: Final = Comparing(
     "thread",
     "turn",
     _identify_turn,
+    TurnLine,
     word=_decision,
     scores=_turn_scores,
     good="decided",
     good_rate="Decided",
 )
 COMPARED_CASES: Final = Comparing(
-    "case", "answer", _identify_case, scores=_case_scores, tags=_case_tags, names_model=True
+    "case", "answer", _identify_case, CaseLine, scores=_case_scores, tags=_case_tags, names_model=True
 )
 COMPARED_QUERIES: Final = Comparing(
     "query",
     "answer",
     _identify_query,
+    QueryLine,
     scores=_query_scores,
     tags=_category,
     tag="category",

@@ -2,247 +2,164 @@
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, Final
+from itertools import chain, islice
+from typing import Annotated, Final, Literal
+
+from msgspec import UNSET, Meta, UnsetType
 
 from producer import kinds
 from producer.aggregate.bootstrap import Interval, paired, paired_rate, weighted_mean
-from producer.aggregate.compared_items import CHECK_PREFIX, ComparedItem, Items, label, one_each
+from producer.aggregate.compared_items import CHECK_PREFIX, ComparedItem, Comparing, Items, label, one_each
 from producer.aggregate.related import ByCase
-from producer.aggregate.statistics import McNemar, mcnemar, wilson
-from producer.documents import Rate
+from producer.aggregate.statistics import mcnemar, wilson
+from producer.documents import (
+    SCHEMA_VERSION,
+    Count,
+    Exit,
+    Fraction,
+    KindName,
+    Name,
+    Part,
+    Rate,
+    Version,
+    WrittenFile,
+)
 from shared.kinds import Kind
 from shared.names import Outcome
 
 GOOD: Final = frozenset({Outcome.PASSED.value, Outcome.DECIDED.value})
 """Outcomes of items that did what they should; a turn that was decided has."""
 LEVEL: Final = 0.05
-"""How often a difference may be called one that is none."""
+"""Share of unchanged runs that may be called different."""
+PASS_RATE: Final = "pass_rate"  # noqa: S105 - a score, no secret
 LOWER_IS_BETTER: Final = frozenset({"latency_ms", "cost_usd"})
-SCORES: Final = ("pass_rate", "score", "keywords_found", "rouge_l", "latency_ms", "cost_usd")
+SCORES: Final = (PASS_RATE, "score", "keywords_found", "rouge_l", "latency_ms", "cost_usd")
 """In the order in which they are shown; scores of checks come after them."""
 WEIGHTED: Final = "score"
 """The score in whose means a case counts by its weight: that of B, where A had another one."""
 MOST_CHECKS: Final = 50
 """Checks whose scores are compared."""
 
-
 Pair = tuple[ComparedItem, ComparedItem]
 """An item in A and in B."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """An item that ended otherwise."""
-
-    item: str
-    """Its name in both runs."""
-    before: str
-    """Its outcome or decision in A."""
-    after: str
-    """The same in B."""
-    pair: Pair
-    """The item in both runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A score in both runs, over items that have it in both."""
+class ComparedSide(Part):
+    """One of the two runs that are compared."""
 
     name: str
-    before: float
-    """Mean over items in A, `score` by the weights of cases, as reports and gates have it."""
-    after: float
-    """The same in B."""
-    difference: Interval
-    """Mean difference, made of pairs of units."""
+    source: str
+    label: Name = UNSET
+
+
+class ComparedCounts(Part):
+    """PairedItems of items by what became of them, and items without a partner."""
+
+    pairs: Count
+    fixed: Count
+    broken: Count
+    changed: Count
+    unchanged: Count
+    only_a: Count
+    only_b: Count
+    skipped_a: Count
+    skipped_b: Count
 
     @property
-    def is_worse(self) -> bool:
-        """Whether B is worse all over the interval."""
-        low, high = self.difference.low, self.difference.high
-        return low > 0 if self.name in LOWER_IS_BETTER else high < 0
-
-    def differs(self, level: float) -> bool:
-        """Whether the interval leaves out 0 and is made of units enough to mean it."""
-        return self.difference.is_significant and can_differ(self.difference.n, level)
+    def are_all_paired(self) -> bool:
+        """Whether each item of both runs has a partner and a result."""
+        return not (self.only_a or self.only_b or self.skipped_a or self.skipped_b)
 
 
-@dataclass(slots=True)
-class Comparison:
-    """Two runs, item by item."""
+class RatesOfBoth(Part):
+    """A share in both runs."""
 
-    kind: Kind
-    rate_a: Rate
-    """Share of items of A that passed; of turns, that were decided."""
-    rate_b: Rate
-    models: tuple[str, str] | None = None
-    """The two models, when cases were paired in spite of them."""
-    prompts: tuple[str, str] | None = None
-    """The two prompts, when cases were paired in spite of them."""
-    pairs: int = 0
-    """Items in both runs."""
-    fixed: list[Change] = field(default_factory=list)
-    """Not passed in A, passed in B."""
-    broken: list[Change] = field(default_factory=list)
-    """Passed in A, not in B."""
-    changed: list[Change] = field(default_factory=list)
-    """As good as before, but not the same: another decision, or an error in place of a failure."""
-    unchanged: Counter[str] = field(default_factory=Counter)
-    """Items with the same outcome in both, by outcome."""
-    same: list[Pair] = field(default_factory=list)
-    """These items."""
-    only_a: list[str] = field(default_factory=list)
-    only_b: list[str] = field(default_factory=list)
-    skipped: tuple[int, int] = (0, 0)
-    """Items without a result, in A and in B."""
-    units: int = 0
-    """Cases, queries or threads in both runs."""
-    better: int = 0
-    """Units with more fixed than broken."""
-    worse: int = 0
-    """Units with more broken than fixed."""
-    test: McNemar = field(default_factory=lambda: mcnemar(0, 0))
-    """Of better against worse units."""
-    scores: list[Score] = field(default_factory=list)
-    level: float = LEVEL
-    """As asked for; each of several judged things is judged at its part of it."""
-    judged: Sequence[str] = ()
-    """Scores that decide beside the outcomes."""
+    a: Rate
+    b: Rate
+
+
+class PairedTest(Part, kw_only=True):
+    """The test of the pairs that changed; `level_each` is the level of each of several comparisons."""
+
+    name: Literal["mcnemar"] = "mcnemar"
+    method: str
+    p_value: Fraction
+    exact_p: Fraction
+    units: Count
+    better: Count
+    worse: Count
+    level: Fraction
+    level_each: Fraction
 
     @property
-    def level_each(self) -> float:
-        """The level at which each judged thing is judged (Bonferroni): together they keep the level."""
-        return self.level / (1 + len(self.judged))
+    def is_significant(self) -> bool:
+        """Whether outcomes changed by more than chance; nothing else decides that."""
+        return self.p_value <= self.level_each and self.worse != self.better
+
+
+class ComparedScore(Part):
+    """A measured value in both runs, and the interval of the difference."""
+
+    a: float
+    b: float
+    difference: float
+    low: float
+    high: float
+    n: Count
+    method: str
+    significant: bool
 
     @property
-    def regressions(self) -> list[str]:
-        """What became worse by more than chance explains."""
-        found = ["outcomes"] if self.test.p_value <= self.level_each and self.worse > self.better else []
-        worse = [score for score in self.scores if score.is_worse and score.differs(self.level_each)]
-        return found + [score.name for score in worse if score.name in self.judged]
-
-    @property
-    def verdict(self) -> str:
-        """`worse`, `better`, or `no significant difference`."""
-        if self.regressions:
-            return "worse"
-        is_better = self.test.p_value <= self.level_each and self.better > self.worse
-        return "better" if is_better else "no significant difference"
-
-    def as_document(self) -> dict[str, Any]:
-        """Returns it as `--json` prints it."""
-        return {
-            "kind": self.kind.name,
-            "verdict": self.verdict,
-            "regressions": self.regressions,
-            "pass_rate": {"a": self.rate_a.as_document(), "b": self.rate_b.as_document()},
-            "counts": {
-                "pairs": self.pairs,
-                "fixed": len(self.fixed),
-                "broken": len(self.broken),
-                "changed": len(self.changed),
-                "unchanged": self.unchanged.total(),
-                "only_a": len(self.only_a),
-                "only_b": len(self.only_b),
-                "skipped_a": self.skipped[0],
-                "skipped_b": self.skipped[1],
-            },
-            "unchanged": dict(self.unchanged),
-            "transitions": dict(self._transitions().most_common()),
-            "changed_share": self._changed_share().as_document(),
-            "test": {
-                "name": "mcnemar",
-                "method": self.test.method,
-                "p_value": self.test.p_value,
-                "exact_p": self.test.exact_p,
-                "units": self.units,
-                "better": self.better,
-                "worse": self.worse,
-                "level": self.level,
-                "level_each": self.level_each,
-            },
-            "scores": {score.name: _score_document(score, self.level_each) for score in self.scores},
-            "models": None if self.models is None else {"a": self.models[0], "b": self.models[1]},
-            **({"prompts": {"a": self.prompts[0], "b": self.prompts[1]}} if self.prompts else {}),
-            **{name: [_change_document(each) for each in self._changes(name)] for name in _LISTS},
-            "only_a": self.only_a,
-            "only_b": self.only_b,
-        }
-
-    def all_pairs(self) -> Iterator[Pair]:
-        """Yields every pair: first what was broken, then what was fixed, what changed, and the rest."""
-        for change in (*self.broken, *self.fixed, *self.changed):
-            yield change.pair
-        yield from self.same
-
-    def _changed_share(self) -> Rate:
-        """Returns the share of pairs that ended otherwise; those of one unit are related."""
-        pairs = ByCase()
-        for change in (*self.broken, *self.fixed, *self.changed):
-            pairs.add(change.pair[1].unit, (1, 0))
-        for _, item in self.same:
-            pairs.add(item.unit, (0, 1))
-        changed, effect = self.pairs - self.unchanged.total(), pairs.effect([0], [0, 1])
-        return wilson(changed, self.pairs, effect=effect)
-
-    def _transitions(self) -> Counter[str]:
-        """Counts what became what."""
-        changes = (*self.broken, *self.fixed, *self.changed)
-        return Counter(f"{each.before} → {each.after}" for each in changes)
-
-    def _changes(self, name: str) -> list[Change]:
-        """Returns one of the lists of changes."""
-        found: list[Change] = getattr(self, name)
-        return found
+    def leaves_out_zero(self) -> bool:
+        """Whether no change at all lies outside of the interval."""
+        return self.low > 0 or self.high < 0
 
 
-_LISTS: Final = ("fixed", "broken", "changed")
+class ComparedNames(Part):
+    """Two models, or two prompts, whose answers to the same cases are compared."""
+
+    a: str
+    b: str
 
 
-def can_differ(units: int, level: float) -> bool:
-    """Whether a difference of so many units can be more than chance: all of them worse would have to be.
+class ChangedItem(Part):
+    """An item whose outcome changed."""
 
-    An interval that is resampled from two or three units is as narrow as they are alike, and leaves out 0
-    whenever all of them moved the same way, which chance does once in two or four times.
-
-    >>> can_differ(4, 0.05), can_differ(5, 0.05)
-    (False, True)
-    """
-    return mcnemar(units, 0).p_value <= level
+    item: str
+    a: str
+    b: str
 
 
-def compare(
-    kind: Kind, a: Items, b: Items, *, level: float = LEVEL, judged: Sequence[str] = ()
-) -> Comparison:
-    """Pairs the items of two runs and compares them.
+class CompareDocument(Part, kw_only=True):
+    """What compare prints with --json, and writes as .json."""
 
-    Repeats of a case, the models that answered it, and the turns of a thread are related: they are one unit
-    of the tests, better or worse by most of its items. Counted one by one they would make chance look like
-    proof.
-
-    Args:
-        kind: of both runs.
-        a: the run before.
-        b: the run after.
-        level: how often a difference may be called one that is none.
-        judged: scores that decide beside the outcomes.
-    """
-    models = prompts = None
-    if kinds.of(kind).compared().comparing.names_model:
-        a, b, models = one_each(a, b, "model")
-        a, b, prompts = one_each(a, b, "prompt")
-    found = Comparison(kind, _rate(a), _rate(b), models, prompts, level=level, judged=judged)
-    found.skipped = (a.skipped, b.skipped)
-    units = _pair(found, a, b)
-    found.units = len(units)
-    found.better = sum(unit.net > 0 for unit in units.values())
-    found.worse = sum(unit.net < 0 for unit in units.values())
-    found.test = mcnemar(found.worse, found.better)
-    found.scores = _scores(units, 1 - found.level_each)
-    return found
+    schema_version: Version = SCHEMA_VERSION
+    a: ComparedSide
+    b: ComparedSide
+    kind: KindName
+    verdict: str
+    regressions: tuple[str, ...]
+    pass_rate: RatesOfBoth
+    counts: ComparedCounts
+    unchanged: dict[str, Count]
+    transitions: dict[str, Count]
+    changed_share: Rate
+    test: PairedTest
+    scores: dict[str, ComparedScore]
+    models: ComparedNames | None
+    prompts: Annotated[
+        ComparedNames | UnsetType,
+        Meta(description="Only where runs with one prompt each are compared, and not the same."),
+    ] = UNSET
+    fixed: tuple[ChangedItem, ...]
+    broken: tuple[ChangedItem, ...]
+    changed: tuple[ChangedItem, ...]
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    files: tuple[WrittenFile, ...]
+    exit: Exit
 
 
 @dataclass(slots=True)
@@ -252,7 +169,7 @@ class _Unit:
     net: int = 0
     """Fixed less broken."""
     names: tuple[str, ...] = ()
-    """Of its scores."""
+    """Names of its scores."""
     sums: "array[float]" = field(default_factory=lambda: array("d"))
     """Sum in A, sum in B and weight, score by score; all units of two runs are held at once."""
 
@@ -274,57 +191,254 @@ class _Unit:
         return (before / weight, after / weight, weight) if weight else None
 
 
-def _pair(found: Comparison, a: Items, b: Items) -> Mapping[str, _Unit]:
-    """Sorts the items of both runs into the lists of a comparison."""
-    before, units = {item.key: item for item in a.items}, defaultdict[str, _Unit](_Unit)
+@dataclass(slots=True)
+class PairedItems:
+    """The items of two runs, by what became of them."""
+
+    broken: list[Pair] = field(default_factory=list)
+    """Passed in A, not in B."""
+    fixed: list[Pair] = field(default_factory=list)
+    """Not passed in A, passed in B."""
+    changed: list[Pair] = field(default_factory=list)
+    """As good as before, but not the same: another decision, or an error in place of a failure."""
+    same: list[Pair] = field(default_factory=list)
+    """Those with the same outcome in both."""
+    only_a: list[str] = field(default_factory=list)
+    only_b: list[str] = field(default_factory=list)
+    units: dict[str, _Unit] = field(default_factory=lambda: defaultdict(_Unit))
+
+    def differing(self) -> Iterator[Pair]:
+        """Yields pairs that ended otherwise: first what was broken, then what was fixed, and the rest."""
+        return chain(self.broken, self.fixed, self.changed)
+
+    def all(self) -> Iterator[Pair]:
+        """Yields every pair, those that ended otherwise first."""
+        return chain(self.differing(), self.same)
+
+    def add(self, before: ComparedItem, after: ComparedItem) -> None:
+        """Takes one item that is in both runs."""
+        was_good, is_good = before.outcome in GOOD, after.outcome in GOOD
+        unit = self.units[after.unit]
+        unit.net += is_good - was_good
+        unit.add(PASS_RATE, was_good, is_good)
+        for name, score in before.scores.items():
+            if name in after.scores:
+                unit.add(name, score, after.scores[name], after.weight if name == WEIGHTED else 1.0)
+        if before.word == after.word:
+            found = self.same
+        elif was_good == is_good:
+            found = self.changed
+        else:
+            found = self.fixed if is_good else self.broken
+        found.append((before, after))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs, item by item."""
+
+    kind: Kind
+    pairs: PairedItems
+    pass_rate: RatesOfBoth
+    """Share of items that passed; of turns, that were decided."""
+    counts: ComparedCounts
+    unchanged: Mapping[str, int]
+    """Items with the same outcome in both, by outcome."""
+    transitions: Mapping[str, int]
+    """What became what, the most frequent first."""
+    changed_share: Rate
+    """Share of pairs that ended otherwise."""
+    test: PairedTest
+    """Test of better against worse units: cases, queries or threads."""
+    scores: Mapping[str, ComparedScore]
+    judged: Sequence[str] = ()
+    """Scores that decide beside the outcomes."""
+    models: ComparedNames | None = None
+    """The two models, when cases were paired in spite of them."""
+    prompts: ComparedNames | None = None
+    """The two prompts, when cases were paired in spite of them."""
+
+    @property
+    def comparing(self) -> Comparing:
+        """How items of this kind are compared."""
+        return kinds.of(self.kind).compared().comparing
+
+    @property
+    def regressions(self) -> list[str]:
+        """What became worse by more than chance explains."""
+        found = ["outcomes"] if self.test.is_significant and self.test.worse > self.test.better else []
+        return found + [
+            name
+            for name, score in self.scores.items()
+            if name in self.judged
+            and score.significant
+            and (score.low > 0 if name in LOWER_IS_BETTER else score.high < 0)
+        ]
+
+    @property
+    def verdict(self) -> str:
+        """`worse`, `better`, or `no significant difference`."""
+        if self.regressions:
+            return "worse"
+        return "better" if self.test.is_significant else "no significant difference"
+
+    def as_document(
+        self, a: ComparedSide, b: ComparedSide, files: Sequence[WrittenFile] = (), *, code: int = 0
+    ) -> CompareDocument:
+        """Returns it for programs, with the names of both sides and the exit code of the command."""
+        lists = (self.pairs.fixed, self.pairs.broken, self.pairs.changed)
+        fixed, broken, changed = (tuple(map(_changed_item, each)) for each in lists)
+        return CompareDocument(
+            a=a,
+            b=b,
+            kind=self.kind.name,
+            verdict=self.verdict,
+            regressions=tuple(self.regressions),
+            pass_rate=self.pass_rate,
+            counts=self.counts,
+            unchanged=dict(self.unchanged),
+            transitions=dict(self.transitions),
+            changed_share=self.changed_share,
+            test=self.test,
+            scores=dict(self.scores),
+            models=self.models,
+            prompts=self.prompts or UNSET,
+            fixed=fixed,
+            broken=broken,
+            changed=changed,
+            only_a=tuple(self.pairs.only_a),
+            only_b=tuple(self.pairs.only_b),
+            files=tuple(files),
+            exit=code,
+        )
+
+
+def can_differ(units: int, level: float) -> bool:
+    """Whether a difference of so many units can be more than chance: all of them worse would have to be.
+
+    An interval that is resampled from two or three units is as narrow as they are alike, and leaves out 0
+    whenever all of them moved the same way, which chance does once in two or four times.
+
+    >>> can_differ(4, 0.05), can_differ(5, 0.05)
+    (False, True)
+    """
+    return mcnemar(units, 0).p_value <= level
+
+
+def compare(
+    kind: Kind, a: Items, b: Items, *, level: float = LEVEL, judged: Sequence[str] = ()
+) -> Comparison:
+    """PairedItems the items of two runs and compares them.
+
+    Repeats of a case, the models that answered it, and the turns of a thread are related: they are one unit
+    of the tests, better or worse by most of its items. Counted one by one they would make chance look like
+    proof.
+
+    Args:
+        kind: of both runs.
+        a: the run before.
+        b: the run after.
+        level: share of unchanged runs that may be called different; each of several judged things is judged
+            at its part of it (Bonferroni), so that together they keep the level.
+        judged: scores that decide beside the outcomes.
+    """
+    models = prompts = None
+    if kinds.of(kind).compared().comparing.names_model:
+        a, b, models = one_each(a, b, "model")
+        a, b, prompts = one_each(a, b, "prompt")
+    pairs, level_each = _paired(a, b), level / (1 + len(judged))
+    counts = _counted(pairs, a.skipped, b.skipped)
+    transitions = Counter(f"{before.word} → {after.word}" for before, after in pairs.differing())
+    return Comparison(
+        kind=kind,
+        pairs=pairs,
+        pass_rate=RatesOfBoth(_rate(a), _rate(b)),
+        counts=counts,
+        unchanged=Counter(item.outcome for _, item in pairs.same),
+        transitions=dict(transitions.most_common()),
+        changed_share=_changed_share(pairs, counts),
+        test=_tested(pairs.units.values(), level, level_each),
+        scores=dict(_scores(pairs.units, level_each)),
+        judged=judged,
+        models=models and ComparedNames(*models),
+        prompts=prompts and ComparedNames(*prompts),
+    )
+
+
+def _paired(a: Items, b: Items) -> PairedItems:
+    """Sorts the items of both runs."""
+    before, found = {item.key: item for item in a.items}, PairedItems()
     for item in b.items:
         earlier = before.pop(item.key, None)
         if earlier is None:
             found.only_b.append(label(item.key))
         else:
-            _add_pair(found, units[item.unit], earlier, item)
+            found.add(earlier, item)
     found.only_a += [label(key) for key in before]
-    return units
+    return found
 
 
-def _add_pair(found: Comparison, unit: _Unit, before: ComparedItem, after: ComparedItem) -> None:
-    """Takes one item that is in both runs."""
-    was_good, is_good = before.outcome in GOOD, after.outcome in GOOD
-    found.pairs += 1
-    unit.net += is_good - was_good
-    unit.add("pass_rate", was_good, is_good)
-    for name, score in before.scores.items():
-        if name in after.scores:
-            unit.add(name, score, after.scores[name], after.weight if name == WEIGHTED else 1.0)
-    if before.word == after.word:
-        found.unchanged[after.outcome] += 1
-        found.same.append((before, after))
-        return
-    changes = found.changed if was_good == is_good else found.fixed if is_good else found.broken
-    changes.append(Change(label(after.key), before.word, after.word, (before, after)))
+def _counted(pairs: PairedItems, skipped_a: int, skipped_b: int) -> ComparedCounts:
+    return ComparedCounts(
+        pairs=sum(1 for _ in pairs.all()),
+        fixed=len(pairs.fixed),
+        broken=len(pairs.broken),
+        changed=len(pairs.changed),
+        unchanged=len(pairs.same),
+        only_a=len(pairs.only_a),
+        only_b=len(pairs.only_b),
+        skipped_a=skipped_a,
+        skipped_b=skipped_b,
+    )
 
 
-def _scores(units: Mapping[str, _Unit], level: float) -> list[Score]:
-    """Compares each score that some units have in both runs."""
-    scores = []
+def _tested(units: Collection[_Unit], level: float, level_each: float) -> PairedTest:
+    """Tests better against worse units: those with more fixed than broken, and the others."""
+    better, worse = (sum(unit.net * sign > 0 for unit in units) for sign in (1, -1))
+    test = mcnemar(worse, better)
+    return PairedTest(
+        method=test.method,
+        p_value=test.p_value,
+        exact_p=test.exact_p,
+        units=len(units),
+        better=better,
+        worse=worse,
+        level=level,
+        level_each=level_each,
+    )
+
+
+def _scores(units: Mapping[str, _Unit], level: float) -> Iterator[tuple[str, ComparedScore]]:
+    """Compares each score that some units have in both runs, by means over them."""
     checks = (name for unit in units.values() for name in unit.names if name.startswith(CHECK_PREFIX))
     for name in (*SCORES, *islice(dict.fromkeys(checks), MOST_CHECKS)):
         means = [found for unit in units.values() if (found := unit.means(name))]
-        if means:
-            before, after, weights = ([each[at] for each in means] for at in range(3))
-            single = name == "pass_rate" and all(weight == 1 for weight in weights)
-            difference = (
-                _rates(units, level) if single else paired(before, after, weights=weights, level=level)
-            )
-            one, other = (weighted_mean(values, weights) for values in (before, after))
-            scores.append(Score(name, one, other, difference))
-    return scores
+        if not means:
+            continue
+        before, after, weights = ([each[at] for each in means] for at in range(3))
+        is_single = name == PASS_RATE and all(weight == 1 for weight in weights)
+        change = (
+            _rates(units, level) if is_single else paired(before, after, weights=weights, level=1 - level)
+        )
+        yield (
+            name,
+            ComparedScore(
+                a=weighted_mean(before, weights),
+                b=weighted_mean(after, weights),
+                difference=change.value,
+                low=change.low,
+                high=change.high,
+                n=change.n,
+                method=change.method,
+                significant=change.is_significant and can_differ(change.n, level),
+            ),
+        )
 
 
 def _rates(units: Mapping[str, _Unit], level: float) -> Interval:
     """Compares shares of units of one item each."""
     worse, better = (sum(unit.net == sign for unit in units.values()) for sign in (-1, 1))
-    return paired_rate(worse, better, len(units), level=level)
+    return paired_rate(worse, better, len(units), level=1 - level)
 
 
 def _rate(side: Items) -> Rate:
@@ -334,22 +448,20 @@ def _rate(side: Items) -> Rate:
         is_good = item.outcome in GOOD
         answers.add(item.unit, (int(is_good), int(not is_good)))
     good, effect = sum(item.outcome in GOOD for item in side.items), answers.effect([0], [0, 1])
-    return wilson(good, len(side.items) + side.skipped, effect=effect)
+    return wilson(good, len(side.items) + side.skipped, effect=effect).rounded()
 
 
-def _change_document(change: Change) -> dict[str, str]:
-    return {"item": change.item, "a": change.before, "b": change.after}
+def _changed_share(pairs: PairedItems, counts: ComparedCounts) -> Rate:
+    """Returns the share of pairs that ended otherwise; those of one unit are related."""
+    related = ByCase()
+    for _, item in pairs.differing():
+        related.add(item.unit, (1, 0))
+    for _, item in pairs.same:
+        related.add(item.unit, (0, 1))
+    changed = counts.pairs - counts.unchanged
+    return wilson(changed, counts.pairs, effect=related.effect([0], [0, 1])).rounded()
 
 
-def _score_document(score: Score, level: float) -> dict[str, Any]:
-    interval = score.difference
-    return {
-        "a": score.before,
-        "b": score.after,
-        "difference": interval.value,
-        "low": interval.low,
-        "high": interval.high,
-        "n": interval.n,
-        "method": interval.method,
-        "significant": score.differs(level),
-    }
+def _changed_item(pair: Pair) -> ChangedItem:
+    before, after = pair
+    return ChangedItem(label(after.key), before.word, after.word)

@@ -6,13 +6,61 @@ prefers a position prefers no model. How often the first answer was preferred is
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
+
+from msgspec import Meta
 
 from producer.aggregate.bradley_terry import fit
 from producer.aggregate.statistics import wilson
-from producer.documents import Rate
+from producer.documents import SCHEMA_VERSION, Count, Exit, Fraction, Part, Rate, Version
 
 NO_PAIRS: Final[Mapping[tuple[str, str], int]] = {}
+
+
+class RankedStrength(Part):
+    """Probability that an answer is preferred to that of an average model, with its 95% interval."""
+
+    value: Fraction
+    low: Fraction
+    high: Fraction
+
+
+class RankedModel(Part):
+    """One model of a ranking."""
+
+    name: str
+    wins: Count
+    losses: Count
+    ties: Count
+    win_rate: Rate
+    strength: RankedStrength
+
+
+class JudgePosition(Part):
+    """Whether the judge prefers a position."""
+
+    first_preferred: Annotated[
+        Rate, Meta(description="How often the answer shown first was preferred; half without bias.")
+    ]
+    orders_agree: Annotated[Rate, Meta(description="In how many pairs both orders gave the same verdict.")]
+
+
+class RankDocument(Part, kw_only=True):
+    """What rank prints with --json."""
+
+    schema_version: Version = SCHEMA_VERSION
+    exit: Exit
+    run_id: Annotated[str, Meta(description="Of the comparisons.")]
+    ranks: Annotated[str, Meta(description="The run whose answers were compared.")]
+    pairs: Annotated[Count, Meta(description="Pairs that were judged in both orders.")]
+    equal: Annotated[Count, Meta(description="Pairs of equal answers, which tie without being judged.")]
+    unclear: Count
+    smoothed: bool
+    position: JudgePosition
+    table: Annotated[
+        tuple[RankedModel, ...],
+        Meta(description="The strongest first; empty where no pair has a verdict in both orders."),
+    ]
 
 
 class PairVerdict(NamedTuple):
@@ -63,31 +111,29 @@ class Ranking(NamedTuple):
     is_smoothed: bool
     """Whether half a win was added to each direction of each pair, because one never won, or never lost."""
 
-    def as_document(self) -> dict[str, Any]:
-        """Returns it as `--json` prints it."""
-        return {
-            "pairs": self.pairs,
-            "equal": self.equal,
-            "unclear": self.unclear,
-            "smoothed": self.is_smoothed,
-            "position": {
-                "first_preferred": self.prefers_first.as_document(),
-                "orders_agree": self.agrees.as_document(),
-            },
-            "table": [
-                {
-                    "name": each.name,
-                    "wins": each.wins,
-                    "losses": each.losses,
-                    "ties": each.ties,
-                    "win_rate": each.win_rate.as_document(),
-                    "strength": dict(
-                        zip(("value", "low", "high"), (round(part, 4) for part in each.strength), strict=True)
-                    ),
-                }
+    def as_document(self, run: str, ranks: str, *, code: int = 0) -> RankDocument:
+        """Returns it for programs, with the runs that it is of and the exit code of the command."""
+        return RankDocument(
+            exit=code,
+            run_id=run,
+            ranks=ranks,
+            pairs=self.pairs,
+            equal=self.equal,
+            unclear=self.unclear,
+            smoothed=self.is_smoothed,
+            position=JudgePosition(self.prefers_first.rounded(), self.agrees.rounded()),
+            table=tuple(
+                RankedModel(
+                    name=each.name,
+                    wins=each.wins,
+                    losses=each.losses,
+                    ties=each.ties,
+                    win_rate=each.win_rate.rounded(),
+                    strength=RankedStrength(*(round(part, 4) for part in each.strength)),
+                )
                 for each in self.table
-            ],
-        }
+            ),
+        )
 
 
 def rank(

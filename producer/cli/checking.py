@@ -1,19 +1,19 @@
 """Checks a file without sending anything, and prints its problems or its contents."""
 
-import json
 from collections.abc import Sequence
-from typing import Any
+
+from msgspec import UNSET
 
 from producer import kinds
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.preflight import SHOWN
+from producer.cli.service_documents import FileCounts, ValidateDocument
 from producer.cli.session import Session
 from producer.cli.submission import Submission
 from producer.load.live_calls import calls_of
 from producer.load.problems import MOST_PROBLEMS, PlacedError
 from producer.text import count, plural
 from shared.errors import InputError, UsageError
-from shared.kinds import Kind, Storage
+from shared.kinds import Storage
 
 
 def print_counts(session: Session, submission: Submission) -> int:
@@ -46,29 +46,23 @@ def _print_counts(session: Session, submission: Submission) -> int:
             calls += calls_of(chunk.content, options.live.live)
         if has_threads:
             threads.update(part[1] for part in chunk.plan.parts)
-    counts = {"total": items, "chunks": chunks} | ({"threads": len(threads)} if has_threads else {})
-    if options.live is not None:
-        counts["calls"] = calls
-    _print(session, source.name, kind, counts)
-    return 0
-
-
-def _print(session: Session, name: str, kind: Kind, counts: dict[str, int]) -> None:
-    """Prints the contents of a valid file."""
     if session.options.json:
-        document: dict[str, Any] = {
-            "schema_version": SCHEMA_VERSION,
-            "file": name,
-            "kind": kind.name,
-            "counts": counts,
-        }
-        session.output.data(json.dumps(document | {"exit": 0}))
-        return
-    items = plural(counts["total"], kind.noun)
-    threads = f" in {plural(counts['threads'], 'thread')}" if "threads" in counts else ""
-    chunks = plural(counts["chunks"], "chunk")
-    calls = f", about {plural(counts['calls'], 'call')} of the model" if "calls" in counts else ""
-    session.output.data(f"{name}: {items}{threads}, {chunks} of work{calls}; nothing was sent")
+        counts = FileCounts(
+            total=items,
+            chunks=chunks,
+            threads=len(threads) if has_threads else UNSET,
+            calls=UNSET if options.live is None else calls,
+        )
+        session.output.document(ValidateDocument(file=source.name, kind=kind.name, counts=counts))
+        return 0
+    text = f"{source.name}: {plural(items, kind.noun)}"
+    if has_threads:
+        text += f" in {plural(len(threads), 'thread')}"
+    text += f", {plural(chunks, 'chunk')} of work"
+    if options.live is not None:
+        text += f", about {plural(calls, 'call')} of the model"
+    session.output.data(f"{text}; nothing was sent")
+    return 0
 
 
 def _all_of(problems: Sequence[UsageError]) -> UsageError:

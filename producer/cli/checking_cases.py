@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import UNSET
 
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.preflight import (
     OWN_API,
     Forecast,
@@ -18,6 +18,7 @@ from producer.cli.preflight import (
     missing_keys,
     model_warnings,
 )
+from producer.cli.service_documents import FileCounts, RunEstimate, ValidateDocument
 from producer.load.bench_config import check_models
 from producer.load.case_checks import RUBRIC, models_of, walk
 from producer.load.cases import PlannedRun, plan_run
@@ -51,27 +52,6 @@ _JUDGE_KEYS: Final = frozenset({"judge_model", "judge_models"})
 """Settings that name judges."""
 
 
-class Estimate(NamedTuple):
-    """Expected calls and cost of a run."""
-
-    calls: int
-    """Calls of the models under test; cached answers save some."""
-    judge_calls: int
-    """At most."""
-    prompt_tokens: int
-    """About, of the models under test."""
-    cost_usd: float | None
-    """About, of the models under test; None where a price is not known."""
-    check_calls: int = 0
-    """By checks that call a model, at most."""
-    judge_cost_usd: float | None = None
-    """About, of the judges, if each of them is called each time."""
-    check_cost_usd: float | None = 0.0
-    """The same, of checks that call a model."""
-    assumed_answer_tokens: int | None = None
-    """Length assumed of answers that nothing bounds; None: of none."""
-
-
 @dataclass(slots=True)
 class _Bill:
     """Adds up the cost of calls."""
@@ -100,7 +80,7 @@ def print_estimate(session: Session, source: Source, options: SubmitOptions) -> 
         options.on_warning(warning)
     estimate = estimated(plan)
     if session.options.json:
-        session.output.data(json.dumps(_document(source.name, plan, estimate)))
+        session.output.document(_document(source.name, plan, estimate))
     else:
         session.output.data("\n".join(_lines(source.name, plan, estimate)))
     return 0
@@ -177,7 +157,7 @@ def _missing_keys(plan: PlannedRun) -> MissingKeys | None:
     return found._replace(remedy=OWN_API) if found and missing_keys(judging, os.environ) else found
 
 
-def estimated(plan: PlannedRun) -> Estimate:
+def estimated(plan: PlannedRun) -> RunEstimate:
     """Estimates the calls and the cost of a run."""
     run = plan.run
     models, judges, checks = _Bill(run.prices), _Bill(run.prices), _Bill(run.prices)
@@ -197,7 +177,7 @@ def estimated(plan: PlannedRun) -> Estimate:
             for judge in run.judges if case.entry.expected is not None else ():
                 judges.add(judge, JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS, times=run.repeat)
             _add_checks(checks, case, prompt, answer, times=run.repeat)
-    return Estimate(
+    return RunEstimate(
         models.calls,
         judges.calls,
         prompt_tokens,
@@ -244,37 +224,34 @@ def _known_tokens(expected: Mapping[str, Any] | None, reference: str | None) -> 
     return _tokens(reference) if reference else None
 
 
-def _document(name: str, plan: PlannedRun, estimate: Estimate) -> dict[str, Any]:
-    """The answer for programs."""
+def _document(name: str, plan: PlannedRun, estimate: RunEstimate) -> ValidateDocument:
+    """Returns the answer for programs."""
     run = plan.run
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "file": name,
-        "kind": "cases",
-        "counts": {
-            "total": plan.total,
-            "cases": run.cases,
-            "models": len(run.models),
-            **({"prompts": len(run.prompts)} if run.prompts else {}),
-            "repeat": run.repeat,
-            **({"recorded": len(plan.outputs)} if run.recorded else {}),
-        },
-        "mode": run.mode,
-        "models": list(run.models),
-        "judge_model": run.judge_model,
-        "judge_models": list(run.judges),
-        "estimate": estimate._asdict(),
-        "exit": 0,
-    }
+    return ValidateDocument(
+        file=name,
+        kind="cases",
+        counts=FileCounts(
+            total=plan.total,
+            cases=run.cases,
+            models=len(run.models),
+            prompts=len(run.prompts) or UNSET,
+            repeat=run.repeat,
+            recorded=len(plan.outputs) if run.recorded else UNSET,
+        ),
+        mode=run.mode,
+        models=tuple(run.models),
+        judge_model=run.judge_model,
+        judge_models=tuple(run.judges),
+        estimate=estimate,
+    )
 
 
-def _lines(name: str, plan: PlannedRun, estimate: Estimate) -> list[str]:
+def _lines(name: str, plan: PlannedRun, estimate: RunEstimate) -> list[str]:
     """The answer for people."""
     run = plan.run
     lines = [f"{name}: {_shape(plan)} = {plural(plan.total, 'item')}; nothing was sent"]
-    lines.append(
-        f"mode      {run.mode}" + (": outputs are shown, nothing is checked" * (run.mode == FREEFORM))
-    )
+    is_shown = run.mode == FREEFORM
+    lines.append(f"mode      {run.mode}{': outputs are shown, nothing is checked' if is_shown else ''}")
     lines.append(f"models    {', '.join(run.models)}")
     if estimate.judge_calls:
         names = ", ".join(run.judges)
@@ -298,16 +275,17 @@ def _lines(name: str, plan: PlannedRun, estimate: Estimate) -> list[str]:
 def _shape(plan: PlannedRun) -> str:
     """What the number of items is a product of."""
     run = plan.run
-    shape = f"{plural(run.cases, 'case')} × {plural(len(run.models), 'model')}"  # noqa: RUF001 - a product
-    shape += f" × {plural(len(run.prompts), 'prompt')}" * bool(run.prompts)  # noqa: RUF001 - same
-    shape += f" × {plural(run.repeat, 'repeat')}"  # noqa: RUF001 - same
+    factors = [plural(run.cases, "case"), plural(len(run.models), "model")]
+    if run.prompts:
+        factors.append(plural(len(run.prompts), "prompt"))
+    shape = " × ".join([*factors, plural(run.repeat, "repeat")])  # noqa: RUF001 - a product
     return f"what failed of {shape}" if plan.only is not None else shape
 
 
-def _cost_in_words(estimate: Estimate) -> str:
+def _cost_in_words(estimate: RunEstimate) -> str:
     """Words the cost of a run, and what is not in it.
 
-    >>> _cost_in_words(Estimate(2, 2, 54, 0.0006, 4, None, 0.0002))
+    >>> _cost_in_words(RunEstimate(2, 2, 54, 0.0006, 4, None, 0.0002))
     'at most about $0.0006, checks at most $0.0002 more, judge not counted'
     """
     if estimate.cost_usd is None:

@@ -1,17 +1,22 @@
 """Finds what `compare` compares: a run by its id, or the results of one in a report file."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.json import Decoder
 
 from producer import kinds
-from producer.aggregate.compared_items import items_of, lines_of_results, split_by
-from producer.cli.run_lookup import find_run
+from producer.aggregate.compared_items import Known, items_of, split_by
+from producer.aggregate.compared_lines import ComparedLine, lines_of_results, typed_lines
+from producer.aggregate.comparison import LEVEL
+from producer.cli.run_lookup import find_run, run_before
 from producer.cli.session import Session
 from producer.document import pages_of
 from producer.report.comparison.configurations import configuration_within
@@ -24,7 +29,7 @@ from shared.clock import iso_utc
 from shared.errors import InputError, UnknownRunError, UsageError
 from shared.kinds import QUERIES, Kind, all_kinds, kind_named
 
-Line = Mapping[str, Any]
+Line = ComparedLine[Any]
 SUMMARY_SETTINGS: Final = {
     "models_asked": "models",
     "prompts_asked": "prompts",
@@ -39,6 +44,80 @@ SUMMARY_SETTINGS: Final = {
 }
 """Settings that the summary of a report contains."""
 _HINT: Final = "write it with `proctor report RUN -o FILE.jsonl`"
+
+
+@dataclass(frozen=True, slots=True)
+class CompareChoice:
+    """What is compared, and how."""
+
+    a: str
+    b: str | None
+    by: str | None
+    pair: tuple[str, str] | None
+    tag: str | None
+    level: float
+    judged: tuple[str, ...]
+
+    @property
+    def swapped(self) -> str:
+        """The command that compares them the other way round."""
+        if self.b is not None:
+            return replace(self, a=self.b, b=self.a).command
+        return replace(self, pair=self.pair and (self.pair[1], self.pair[0])).command
+
+    @property
+    def command(self) -> str:
+        """The command that makes the same comparison."""
+        words = ["proctor", "compare", self.a, *([self.b] if self.b else [])]
+        words += ["--by", self.by] if self.by else []
+        words += ["--pair", *self.pair] if self.pair else []
+        words += ["--tag", self.tag] if self.tag else []
+        words += ["--level", f"{self.level:g}"] if self.level != LEVEL else []
+        return shlex.join([*words, *(word for name in self.judged for word in ("--metric", name))])
+
+
+def sides_of(
+    session: Session, choice: CompareChoice, resources: ExitStack
+) -> tuple[CompareChoice, Side, Side]:
+    """Reads both sides, two runs or two parts of one; runs are named by their ids from then on."""
+    a, b, by = choice.a, choice.b, choice.by
+    if by is None and choice.pair:
+        raise UsageError(
+            "--pair names two prompts or models: it needs --by", hint=f"proctor compare {a} --by prompt"
+        )
+    if by is not None and b is not None:
+        raise UsageError("--by compares within one run", hint=f"proctor compare {a} --by {by}")
+    if by is None and b is None:
+        a, b = _with_the_run_before(session, a)
+    one = read_side(lambda: session, a, resources, tag=choice.tag)
+    choice = replace(choice, a=one.name)
+    if by is not None:
+        one, other = sides_within(one, by, choice.pair)
+        choice = replace(choice, pair=(one.part, other.part))
+    else:
+        other = read_side(lambda: session, str(b), resources, tag=choice.tag)
+        choice = replace(choice, b=other.name)
+    _check(session, one, other)
+    return choice, one, other
+
+
+def _with_the_run_before(session: Session, named: str) -> tuple[str, str]:
+    """Names the run before a run of the same file, and the run."""
+    if Path(named).is_file():
+        raise UsageError("compare needs two reports, or a run", hint=f"proctor compare BEFORE {named}")
+    info = find_run(session, named)
+    return run_before(session, info).run, info.run
+
+
+def _check(session: Session, one: Side, other: Side) -> None:
+    """Refuses runs of two kinds, and warns of a run that goes on."""
+    if one.kind is not other.kind:
+        raise UsageError(
+            f"{one.name} has {one.kind} and {other.name} has {other.kind}", hint="compare runs of one kind"
+        )
+    for side in (one, other):
+        if not side.is_final:
+            session.output.warn(f"{side.name} has not ended: only what is there is compared")
 
 
 def read_side(
@@ -108,14 +187,14 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
         raise UnknownRunError(f"{error.message}, and no file", hint=error.hint, run=error.run) from None
     write, compared = format_of(info.kind, "jsonl"), kinds.of(info.kind).compared()
     read = compared.inputs(info) if compared.inputs else None
+    decode = Decoder(compared.comparing.line).decode
 
-    def lines() -> Iterator[Line]:
+    def lines() -> Iterator[tuple[Line, Known | None]]:
         for rows in pages_of(session.store, info, TurnText.SHOWN):
             out = BytesIO()
             write(out, info).page(rows)
             for row, line in zip(rows, out.getvalue().split(b"\n")[:-1], strict=True):
-                found = msgspec.json.decode(line)
-                yield found if read is None else found | read(row)
+                yield decode(line), read(row) if read else None
 
     texts = _texts(info.kind, resources)
     items = items_of(compared.comparing, lines(), tag=tag, keep=texts.add)
@@ -164,7 +243,7 @@ def _of_file(path: Path, resources: ExitStack, tag: str | None) -> Side:
     return _side(path, resources, QUERIES.name, lines_of_results(results), tag)
 
 
-def _json_lines(path: Path, file: Iterable[bytes]) -> Iterator[Line]:
+def _json_lines(path: Path, file: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
     """Reads lines."""
     for number, line in enumerate(file, 1):
         try:
@@ -178,7 +257,7 @@ def _side(
     path: Path,
     resources: ExitStack,
     kind: Any,
-    lines: Iterable[Line],
+    lines: Iterable[Mapping[str, Any]],
     tag: str | None,
     *,
     document: Mapping[str, Any] | None = None,
@@ -189,8 +268,9 @@ def _side(
     texts, dates = _texts(kind_named(kind), resources), list[str]()
     comparing = kinds.of(kind_named(kind)).compared().comparing
     try:
-        items = items_of(comparing, _dated(lines, dates), tag=tag, keep=texts.add)
-    except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+        typed = typed_lines(comparing.line, lines)
+        items = items_of(comparing, _dated(typed, dates), tag=tag, keep=texts.add)
+    except (KeyError, TypeError, AttributeError, ZeroDivisionError, msgspec.ValidationError) as error:
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{path}: a result is not as Proctor writes it ({what})", hint=_HINT) from None
     began = min(dates, default="")
@@ -212,13 +292,12 @@ def _side(
     )
 
 
-def _dated(lines: Iterable[Line], dates: list[str]) -> Iterator[Line]:
+def _dated(lines: Iterable[Line], dates: list[str]) -> Iterator[tuple[Line, None]]:
     """Keeps the earliest time at which an item began."""
     for line in lines:
-        began = line.get("started_at")
-        if isinstance(began, str) and (not dates or began < dates[0]):
-            dates[:] = [began]
-        yield line
+        if line.started_at is not None and (not dates or line.started_at < dates[0]):
+            dates[:] = [line.started_at]
+        yield line, None
 
 
 def _settings(summary: Any) -> Mapping[str, Any] | None:

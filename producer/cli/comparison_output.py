@@ -1,30 +1,41 @@
 """Prints a comparison for people: A and B, what was broken, fixed and changed, scores, the verdict last."""
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from textwrap import wrap
-from typing import Any, Final
+from typing import BinaryIO, Final
 
 from rich.cells import cell_len
 
 from producer.aggregate.compared_items import CHECK_PREFIX
-from producer.aggregate.comparison import Change
+from producer.aggregate.comparison import CompareDocument, Comparison, Pair, compare
+from producer.atomic_file import atomic_file
+from producer.cli.compare_inputs import CompareChoice, sides_of
 from producer.cli.output import Output, Style
+from producer.cli.report_files import ReportFile
+from producer.cli.session import Session
+from producer.documents import WrittenFile, as_json
 from producer.report.cells import plain
 from producer.report.comparison.contents import Contents
-from producer.report.comparison.score_table import ScoreTable, score_table
 from producer.report.comparison.side_figures import side_figures
+from producer.report.comparison.to_markdown import comparison_markdown
 from producer.report.comparison.wording import (
     LISTS,
+    ScoreTable,
     counted,
-    good_word,
     headline,
     noun,
     reason_of,
+    score_table,
     sentences,
     transitions,
 )
 from producer.tables import LEAST_NAME, cut_middle
 from producer.text import many, plural
+from shared.errors import UsageError
 from shared.names import Outcome
 
 WIDTH: Final = 100
@@ -49,6 +60,63 @@ WORDS: Final[Mapping[str, Style]] = {
 }
 
 
+def compare_sides(
+    session: Session, choice: CompareChoice, files: Sequence[ReportFile], first: int, *, has_gate: bool
+) -> CompareDocument:
+    """Compares two runs or two parts of one, writes the reports, and prints the comparison.
+
+    Args:
+        session: access to Redis.
+        choice: what is compared.
+        files: the reports.
+        first: most items of a list.
+        has_gate: whether a regression makes the exit code 1.
+
+    Raises:
+        UsageError: the two have nothing in common, or are of two kinds.
+    """
+    with ExitStack() as resources:
+        choice, one, other = sides_of(session, choice, resources)
+        found = compare(one.kind, one.items, other.items, level=choice.level, judged=choice.judged)
+        if not found.counts.pairs:
+            raise UsageError(
+                f"{one.name} and {other.name} share no item", hint="compare runs of the same file"
+            )
+        document = found.as_document(
+            one.as_document(),
+            other.as_document(),
+            [WrittenFile(file.format, str(file.path)) for file in files],
+            code=int(has_gate and bool(found.regressions)),
+        )
+        contents = Contents(document, found, (one, other), choice.command, choice.swapped)
+        if other_input := contents.other_input():
+            session.output.warn(other_input)
+        for file in files:
+            with atomic_file(file.path) as out:
+                _write(file.format, contents, out, file.path.parent)
+        if session.options.json:
+            session.output.document(document)
+        else:
+            print_comparison(session.output, contents, first)
+    return document
+
+
+def _write(form: str, contents: Contents, out: BinaryIO, folder: Path) -> None:
+    """Writes a comparison as a file has it; pages of the runs are named from the file's folder."""
+    if form == "json":
+        out.write(as_json(contents.document, indent=2).encode() + b"\n")
+    elif form == "html":
+        from producer.report.comparison.to_html import comparison_page  # noqa: PLC0415 - start-up: only a page needs its templates
+
+        one, other = (
+            side._replace(page=Path(os.path.relpath(side.page, folder)).as_posix() if side.page else "")
+            for side in contents.sides
+        )
+        out.writelines(comparison_page(replace(contents, sides=(one, other))))
+    else:
+        out.writelines(line.encode(errors="replace") + b"\n" for line in comparison_markdown(contents))
+
+
 def print_comparison(output: Output, contents: Contents, first: int) -> None:
     """Prints a comparison.
 
@@ -57,29 +125,28 @@ def print_comparison(output: Output, contents: Contents, first: int) -> None:
         contents: what was compared.
         first: most items of a list.
     """
-    document = contents.document
+    found, files = contents.found, contents.document.files
     _print_sides(output, contents)
-    for name in LISTS:
-        changes: Sequence[Change] = getattr(contents.found, name)
-        if changes:
-            lines = [_change_line(output, contents, change) for change in changes[:first]]
-            if len(changes) > first:
-                lines.append(f"  {len(changes) - first:,} more")
-            head = output.paint(f"{name} ({len(changes):,})", "bold", HEADINGS[name])
+    for name, pairs in zip(LISTS, (found.pairs.broken, found.pairs.fixed, found.pairs.changed), strict=True):
+        if pairs:
+            lines = [_change_line(output, contents, pair) for pair in pairs[:first]]
+            if len(pairs) > first:
+                lines.append(f"  {len(pairs) - first:,} more")
+            head = output.paint(f"{name} ({len(pairs):,})", "bold", HEADINGS[name])
             output.data("\n".join(["", head, *lines]))
     output.data("")
-    _print_scores(output, score_table(document))
-    output.data("\n".join(["", *_verdict(output, document)]))
-    if not document["files"]:
+    _print_scores(output, score_table(found))
+    output.data("\n".join(["", *_verdict(output, found)]))
+    if not files:
         output.note(f"all answers beside each other: `{contents.command} -o compare.html`")
-    for file in document["files"]:
-        output.note(f"{file['format']} written to {plain(file['path'])}")
+    for file in files:
+        output.note(f"{file.format} written to {plain(file.path)}")
 
 
 def _print_sides(output: Output, contents: Contents) -> None:
     """Prints which run is A and which is B, the size and rate of each, and what differs between them."""
-    document, one = contents.document, contents.sides[0]
-    title, items, good = one.by.upper() or "RUN", many(noun(document)).upper(), good_word(document).upper()
+    found, one = contents.found, contents.sides[0]
+    title, items, good = one.by.upper() or "RUN", many(noun(found)).upper(), found.comparing.good.upper()
     sides = side_figures(contents)
     is_named, is_same_input = any(side.run_id for side in sides), len({side.source for side in sides}) == 1
     columns = ["", title, "ID", "INPUT", "STARTED (UTC)", items, f"{good} (95% CI)"]
@@ -101,12 +168,12 @@ def _print_sides(output: Output, contents: Contents) -> None:
     least = TITLE // 2 if (output.width or WIDTH) >= USUAL_WIDTH else LEAST_NAME
     output.table(columns, rows, right=(items,), spare=spare, middle=(title, "INPUT"), least=least)
     lines = []
-    for key in ("models", "prompts"):
-        if both := document.get(key):
+    for key, both in (("models", found.models), ("prompts", found.prompts)):
+        if both is not None:
             most = ((output.width or 10_000) - 30) // 2
-            a, b = (cut_middle(plain(both[side]), max(LEAST_NAME, most)) for side in "ab")
+            a, b = (cut_middle(plain(name), max(LEAST_NAME, most)) for name in (both.a, both.b))
             lines.append(f"{key}: A {a}, B {b}, compared case by case")
-    lines += [contents.differences(), counted(document), transitions(document)]
+    lines += [contents.differences(), counted(found), transitions(found)]
     output.data("\n".join(part for line in lines if line for part in _folded(output, line)))
 
 
@@ -129,14 +196,13 @@ def _print_scores(output: Output, table: ScoreTable) -> None:
         output.data("\n".join(output.paint(line, "dim") for line in _folded(output, note, indent="  ")))
 
 
-def _change_line(output: Output, contents: Contents, change: Change) -> str:
+def _change_line(output: Output, contents: Contents, pair: Pair) -> str:
     """Writes an item that ended otherwise: its name, cut in the middle where it must be, and why."""
-    width = output.width or WIDTH
-    tail = f": {plain(change.before)} → {plain(change.after)}"
-    name = cut_middle(plain(change.item), max(LEAST_NAME, width - 2 - cell_len(tail)))
-    before, after = change.pair
+    width, (before, after), shown_pair = output.width or WIDTH, pair, contents.shown("", pair)
+    tail = f": {plain(before.word)} → {plain(after.word)}"
+    name = cut_middle(plain(shown_pair.name), max(LEAST_NAME, width - 2 - cell_len(tail)))
     painted = f": {_word(output, before.word)} → {_word(output, after.word)}"
-    reason = plain(reason_of(contents.shown("", change.pair)), REASON_CHARS)
+    reason = plain(reason_of(shown_pair), REASON_CHARS)
     width_left = width - 4 - cell_len(name) - cell_len(tail)
     if not reason or width_left < LEAST_REASON:
         return f"  {name}{painted}"
@@ -149,14 +215,13 @@ def _word(output: Output, word: str) -> str:
     return output.paint(plain(word), WORDS[word]) if word in WORDS else plain(word)
 
 
-def _verdict(output: Output, document: Mapping[str, Any]) -> list[str]:
+def _verdict(output: Output, found: Comparison) -> list[str]:
     """Writes the verdict and what is behind it."""
-    mark = MARKS.get(document["verdict"], "=")
-    tone = TONES.get(document["verdict"])
-    head = _folded(output, f"{mark} {headline(document)}", indent="  ")
+    tone = TONES.get(found.verdict)
+    head = _folded(output, f"{MARKS.get(found.verdict, '=')} {headline(found)}", indent="  ")
     return [
         *(output.paint(line, "bold", *([tone] if tone else [])) for line in head),
-        *(line for sentence in sentences(document) for line in _folded(output, f"  {sentence}", indent="  ")),
+        *(line for sentence in sentences(found) for line in _folded(output, f"  {sentence}", indent="  ")),
     ]
 
 

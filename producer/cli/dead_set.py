@@ -2,14 +2,19 @@
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from msgspec import UNSET
+
 from producer.cli.item_names import ItemName, name_of, resolve
+from producer.cli.service_documents import DeadDiscarded, DeadDocument, DeadEntry, DeadItemDocument
+from producer.documents import ItemError
 from producer.item_ids import item_id
+from shared.clock import iso_utc
 from shared.codecs.item_rows import unpack_item
 from shared.codecs.packing import DICTIONARY, Packing
 from shared.errors import UnknownItemError
@@ -62,14 +67,14 @@ class Dead(NamedTuple):
     @property
     def status(self) -> int:
         """HTTP status of the reply that was no answer; 0 when none is known."""
-        found = as_json(self.line)
+        found = parsed(self.line)
         error = found.get("error") if isinstance(found, dict) else None
         return int(error.get("status") or 0) if isinstance(error, dict) else 0
 
     @property
     def error(self) -> tuple[str, str]:
         """Error code and message."""
-        found = as_json(self.line)
+        found = parsed(self.line)
         error = found.get("error") if isinstance(found, dict) else None
         if isinstance(error, dict):
             return str(error.get("code", "")), str(error.get("message", ""))
@@ -78,13 +83,44 @@ class Dead(NamedTuple):
         return "error", ""
 
     @property
-    def error_document(self) -> dict[str, Any]:
+    def item_error(self) -> ItemError:
         """The same for `--json`, with the HTTP status where there is one."""
-        code, message = self.error
-        return {"code": code, "message": message, **({"status": self.status} if self.status else {})}
+        return ItemError(*self.error, self.status or UNSET)
 
 
-def as_json(value: bytes) -> Any:
+def dead_document(entries: Iterable[Dead]) -> DeadDocument:
+    """Returns a list of entries as programs get it."""
+    rows = (
+        DeadEntry(
+            run_id=entry.place.run,
+            item_id=entry.id,
+            name=entry.name.label,
+            kind=entry.item.kind,
+            attempts=entry.item.attempts,
+            at=iso_utc(entry.item.at_ms),
+            error=entry.item_error,
+        )
+        for entry in entries
+    )
+    return DeadDocument(dead=tuple(rows))
+
+
+def item_document(entry: Dead) -> DeadItemDocument:
+    """Returns an entry as programs get it, with its input and its result."""
+    return DeadItemDocument(
+        run_id=entry.place.run,
+        item_id=entry.id,
+        name=entry.name.label,
+        kind=entry.item.kind,
+        at=iso_utc(entry.item.at_ms),
+        attempts=entry.item.attempts,
+        error=entry.item_error,
+        payload=parsed(entry.item.payload),
+        result=parsed(entry.line) if entry.line else None,
+    )
+
+
+def parsed(value: bytes) -> Any:
     """Reads stored JSON; what is none comes back as text."""
     try:
         return json.loads(value)
@@ -152,8 +188,8 @@ def _in_order(index: str) -> tuple[int, str]:
     return (int(index), "") if index.isdecimal() else (1 << 62, index)
 
 
-def discard(client: Any, places: Sequence[ItemPlace]) -> int:
-    """Takes entries out of the dead set and returns how many there were; results stay what they are."""
+def discard(client: Any, places: Sequence[ItemPlace]) -> DeadDiscarded:
+    """Takes entries out of the dead set and counts those that were there; results stay what they are."""
     gone = 0
     for start in range(0, len(places), PAGE):
         page = places[start : start + PAGE]
@@ -164,4 +200,4 @@ def discard(client: Any, places: Sequence[ItemPlace]) -> int:
         for place in page:
             pipeline.srem(run_dead_key(place.run), place.index)
         gone += int(pipeline.execute()[0])
-    return gone
+    return DeadDiscarded(discarded=gone)

@@ -5,6 +5,7 @@ from contextlib import closing
 from typing import Final
 
 from producer.cli.error_exit import describe
+from producer.cli.service_documents import DoctorCheck, DoctorDocument
 from producer.cli.session import Session
 from shared.errors import ConfigError, ProctorError, RedisUnsuitableError
 from shared.kinds import all_kinds
@@ -36,8 +37,8 @@ def access_rules(session: Session) -> str:
     return acl_line(version, database=target.url.db)
 
 
-def diagnose(session: Session) -> tuple[list[Diagnosis], int]:
-    """Runs all checks and returns them with the exit code."""
+def diagnose(session: Session) -> DoctorDocument:
+    """Runs all checks; the exit code follows from those that failed."""
     settings = session.settings
     machine = check_machine(settings.data_dir, embedded=settings.redis_url is None)
     server = _look_at_server(session)
@@ -46,7 +47,7 @@ def diagnose(session: Session) -> tuple[list[Diagnosis], int]:
         code = EXIT_MACHINE
     if any(check.status == "fail" for check in server):
         code = EXIT_SERVER
-    return [*machine, *server], code
+    return DoctorDocument(checks=tuple(DoctorCheck(*check) for check in (*machine, *server)), exit=code)
 
 
 def _look_at_server(session: Session) -> list[Diagnosis]:

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from producer import kinds
 from producer.aggregate.gates import Gate
 from producer.atomic_file import atomic_file
 from producer.cli.aborted import explain_abort, unreached
-from producer.cli.live.events import write_event
+from producer.cli.live.events import write_finished
 from producer.cli.output import Output, printable
 from producer.cli.report_files import ReportFile, reports_of
 from producer.cli.session import Session
@@ -86,7 +85,7 @@ def print_ending(
     elif options.quiet and not options.json and document.exit and not document.missed_gates:
         output.message(str(verdict_of(document)))
     if options.jsonl:
-        write_event(output, "finished", to_builtins(document))
+        write_finished(output, document)
     if webhook is not None:
         _notify(session, webhook, document)
     return document.exit

@@ -1,6 +1,5 @@
 """Reports errors of commands: one line and a hint, or one JSON document, and never a traceback."""
 
-import json
 import sys
 import traceback
 from collections.abc import Sequence
@@ -176,13 +175,14 @@ def report(error: BaseException, options: GlobalOptions, arguments: Sequence[str
 
 def _print_failure(error: BaseException, failure: Failure, output: Output, arguments: Sequence[str]) -> None:
     """Writes a failure as a document, as an event, or for people."""
-    options, body = output.options, {"code": failure.code, "message": failure.message, "hint": failure.hint}
     # A usage error may occur before `--json` was parsed, so the arguments are searched too.
-    if options.json or "--json" in arguments:
-        output.data(json.dumps({"schema_version": SCHEMA_VERSION, "error": body, "exit": failure.exit}))
-    elif options.jsonl or "--jsonl" in arguments:
-        event = {"schema_version": SCHEMA_VERSION, "event": "error", "error": body, "exit": failure.exit}
-        output.data(json.dumps(event))
+    is_json = output.options.json or "--json" in arguments
+    if is_json or output.options.jsonl or "--jsonl" in arguments:
+        from producer.cli.service_documents import CommandError, ErrorDocument, ErrorEvent  # noqa: PLC0415 - start-up: only here
+
+        why = CommandError(failure.code, failure.message, failure.hint)
+        make = ErrorDocument if is_json else ErrorEvent
+        output.document(make(error=why, exit=failure.exit))
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
     elif failure.exit == EXIT_INTERRUPTED:

@@ -1,6 +1,6 @@
 """Prints single items of a run: as two lines in a list, whole, or as they were before and are now."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -8,7 +8,8 @@ from producer import kinds
 from producer.cli.item_names import names_of
 from producer.cli.output import Output, Style, printable
 from producer.cli.session import Session
-from producer.document import pages_of
+from producer.document import pages_of, verdict_of
+from producer.documents import AnyRun
 from producer.report.cells import plain
 from producer.report.interfaces import TurnText
 from producer.report.shown_item import ShownItem, without_quote
@@ -87,6 +88,25 @@ def print_change(output: Output, before: ShownItem, after: ShownItem) -> None:
         lines += ["", f"{output.paint(title, 'bold')}  {output.paint(head, STYLES[item.outcome])}"]
         lines += [*_reason(item), *_spoken(output, item.answered), *_checks(output, item)]
     output.data("\n".join([*lines, *_spoken(output, after.wanted)]))
+
+
+def changes(session: Session, info: RunInfo, positions: Sequence[int]) -> Callable[[AnyRun], None]:
+    """Reads items now, and returns what prints them once they have been asked again.
+
+    Raises:
+        RedisUnreachableError: Redis stays away.
+    """
+    before = read_items(session, info, positions)
+
+    def show(document: AnyRun) -> None:
+        output = session.output
+        for was, is_now in zip(before, read_items(session, info, positions), strict=True):
+            print_change(output, was, is_now)
+        verdict = verdict_of(document)
+        output.data("")
+        output.data(f"{output.painted(verdict.mark, verdict.style)} {info.run}: {verdict.sentence}")
+
+    return show
 
 
 def print_records(output: Output, items: Iterable[ShownItem]) -> None:

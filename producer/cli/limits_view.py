@@ -1,9 +1,20 @@
 """Combines configured limits with their current state, for `proctor limits show`."""
 
-from dataclasses import asdict, fields
+from collections.abc import Iterable
 from math import floor
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from msgspec import UNSET
+from msgspec.structs import asdict
+
+from producer.cli.service_documents import (
+    LimitsDocument,
+    LimitsOfKey,
+    LimitsReset,
+    LimitsSet,
+    LimitState,
+    LimitsUnset,
+)
 from producer.text import duration, plural
 from shared.errors import UsageError
 from shared.ledger.calls import ScriptCaller
@@ -96,22 +107,72 @@ def is_of_run(bound: Bounds) -> bool:
     return bound.key.startswith(RUN_PREFIX)
 
 
-def set_values(limits: Limits) -> dict[str, float]:
+def set_values(limits: LimitsOfKey) -> dict[str, float]:
     """Returns the limits that are set, by name.
 
-    >>> set_values(Limits(rpm=60))
+    >>> set_values(LimitsOfKey(rpm=60))
     {'rpm': 60}
     """
-    values = {each.name: getattr(limits, each.name) for each in fields(limits)}
-    return {name: value for name, value in values.items() if value is not None}
+    return {name: value for name, value in asdict(limits).items() if value is not UNSET}
 
 
-def as_dict(bound: Bounds) -> dict[str, Any]:
-    """Writes a line for programs."""
-    nothing = ScopeState(bound.key, "", 0, None, 0, "closed", 0, 0, None)
-    state = asdict(bound.state or nothing)
-    shown = {name: value for name, value in state.items() if name not in {"failed", "counted"}}
-    return {**shown, "next_ms": bound.next_ms, "free": bound.free, "set": set_values(bound.limits)}
+def _of_key(limits: Limits) -> LimitsOfKey:
+    given = (limits.rpm, limits.tpm, limits.concurrency, limits.pace_s)
+    return LimitsOfKey(*(UNSET if value is None else value for value in given))
+
+
+def limits_document(bounds: Iterable[Bounds]) -> LimitsDocument:
+    """Returns the list as programs get it."""
+    return LimitsDocument(limits=tuple(map(_state_of, bounds)))
+
+
+def set_limits(caller: ScriptCaller, key: str, limits: Limits) -> LimitsSet:
+    """Sets limits of a key; those that are not named are unchanged."""
+    book, name = LimitBook(caller), limit_key(key)
+    limits = limits.over(book.settings().get(name, Limits()))
+    book.set(name, limits)
+    return LimitsSet(key=name, set=_of_key(limits))
+
+
+def unset_limits(caller: ScriptCaller, keys: Iterable[str]) -> LimitsUnset:
+    """Removes the limits of keys.
+
+    Raises:
+        UsageError: one has none.
+    """
+    book, names = LimitBook(caller), tuple(map(limit_key, keys))
+    missing = [name for name in names if name not in book.settings()]
+    if missing:
+        raise UsageError(f"no limit is set for {missing[0]!r}", hint="`proctor limits show` lists them")
+    for name in names:
+        book.unset(name)
+    return LimitsUnset(unset=names)
+
+
+def reset_limits(caller: ScriptCaller, keys: Iterable[str]) -> LimitsReset:
+    """Resets what was learned of keys."""
+    book = LimitBook(caller)
+    return LimitsReset(reset=sum(map(book.reset, keys)))
+
+
+def _state_of(bound: Bounds) -> LimitState:
+    """Returns a line as programs get it."""
+    state = bound.state or ScopeState(bound.key, "", 0, None, 0, "closed", 0, 0, None)
+    return LimitState(
+        key=state.key,
+        account=state.account,
+        in_flight=state.in_flight,
+        adaptive=state.adaptive,
+        paused_ms=state.paused_ms,
+        breaker=state.breaker,
+        open_ms=state.open_ms,
+        next_ms=bound.next_ms,
+        latency_ms=state.latency_ms,
+        place=state.place,
+        adaptive_rpm=state.adaptive_rpm,
+        free=bound.free,
+        set=_of_key(bound.limits),
+    )
 
 
 def cells(bound: Bounds) -> tuple[str, ...]:

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from io import BufferedWriter, TextIOWrapper
 from shutil import get_terminal_size
-from typing import IO, Final, Literal
+from typing import IO, TYPE_CHECKING, Final, Literal
 
 from producer.atomic_file import NamedFile
 from producer.cli.colors import wants_color
 from producer.cli.options.global_options import GlobalOptions
+
+if TYPE_CHECKING:
+    from msgspec import Struct
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
 _CODES: Final[dict[Style, str]] = {
@@ -124,6 +127,12 @@ class Output:
     def data(self, text: str) -> None:
         """Writes data to stdout, one line or many."""
         _write(sys.stdout, text)
+
+    def document(self, document: "Struct", *, indent: int | None = None) -> None:
+        """Writes a document to stdout, as JSON."""
+        from producer.documents import as_json  # noqa: PLC0415 - start-up: `--help` needs no msgspec
+
+        self.data(as_json(document, indent=indent))
 
     def note(self, text: str) -> None:
         """Writes a note to stderr, unless quiet."""

@@ -1,13 +1,11 @@
 """Ranks the models of a run for `rank` and `run --rank`: works the comparisons, and prints the table."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from producer.aggregate.ranking import Ranking
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.shared_options import InputOptions, SubmitChoice
 from producer.cli.run_lookup import find_run
 from producer.cli.session import Session
@@ -110,8 +108,7 @@ def _print(session: Session, run: str, ranking: str, code: int) -> int:
     if not found.table:
         end = end or EXIT_NOT_GOOD
     if session.options.json:
-        common = {"schema_version": SCHEMA_VERSION, "exit": end, "run_id": ranking, "ranks": run}
-        session.output.data(json.dumps(common | found.as_document(), ensure_ascii=False))
+        session.output.document(found.as_document(ranking, run, code=end))
     elif found.table:
         _print_table(session, ranking, found, by)
     if found.unclear and not session.options.json:

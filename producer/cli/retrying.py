@@ -1,11 +1,10 @@
 """Puts items of a run back to work for `retry` and `dead retry`, and follows them."""
 
-import json
 from collections.abc import Sequence
 
 from producer import kinds
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.run_lookup import find_run
+from producer.cli.service_documents import RetryDocument
 from producer.cli.session import Session
 from producer.cli.work import WorkOptions, work
 from producer.retry_turns import Retried
@@ -45,13 +44,7 @@ def retry_and_follow(
     session.require_broker()
     retried = retry(session.ledger, session.publisher, session.store, run, indexes=positions, is_anew=is_anew)
     if detach and session.options.json:
-        document = {
-            "schema_version": SCHEMA_VERSION,
-            "run_id": run,
-            "retried": retried.items,
-            "left": retried.left,
-        }
-        session.output.data(json.dumps(document | {"exit": 0}))
+        session.output.document(RetryDocument(run_id=run, retried=retried.items, left=retried.left))
         return 0
     _print_retried(session, run, retried)
     if detach:

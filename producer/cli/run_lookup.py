@@ -1,13 +1,12 @@
 """Finds runs by their names, and changes their state."""
 
-import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Final
 
-from producer.cli.error_exit import SCHEMA_VERSION
+from producer.cli.service_documents import ListedRun, RunsDocument, RunsRemoved, StateDocument
 from producer.cli.session import Session
 from producer.load.source import FILE_KEY
 from producer.run_ids import ID_PREFIX
@@ -125,23 +124,37 @@ def local_time(epoch_ms: int) -> str:
     return moment.strftime("%b %d %H:%M" if is_this_year else "%Y-%m-%d %H:%M")
 
 
-def run_as_dict(info: RunInfo, why: str = "") -> dict[str, Any]:
-    """Returns a run as JSON without its results; totals by outcome are in its own document."""
-    return {
-        "run_id": info.run,
-        "name": info.name,
-        "description": info.description,
-        "kind": info.kind.name,
-        "state": info.state,
-        "namespace": info.namespace,
-        "total": info.total,
-        "done": info.done,
-        "threads": info.threads,
-        "created_at": iso_utc(info.created_ms),
-        "finished_at": None if info.finished_ms is None else iso_utc(info.finished_ms),
-        "source": info.source,
-        "why": why,
-    }
+def runs_document(runs: Iterable[RunInfo], why: Mapping[str, str]) -> RunsDocument:
+    """Returns a list of runs as programs get it, with the reasons of those that wait."""
+    return RunsDocument(runs=tuple(listed(info, why.get(info.run, "")) for info in runs))
+
+
+def remove_runs(session: Session, names: Sequence[str]) -> RunsRemoved:
+    """Removes runs and their results, after a question."""
+    found = tuple(dict.fromkeys(find_run(session, name).run for name in names))
+    session.confirm(f"remove {', '.join(found)} with all results?")
+    for run in found:
+        session.ledger.remove(run)
+    return RunsRemoved(removed=found)
+
+
+def listed(info: RunInfo, why: str = "") -> ListedRun:
+    """Returns a run as lists have it; totals by outcome are in its own document."""
+    return ListedRun(
+        run_id=info.run,
+        name=info.name,
+        description=info.description,
+        kind=info.kind.name,
+        state=info.state,
+        namespace=info.namespace,
+        total=info.total,
+        done=info.done,
+        threads=info.threads,
+        created_at=iso_utc(info.created_ms),
+        finished_at=None if info.finished_ms is None else iso_utc(info.finished_ms),
+        source=info.source,
+        why=why,
+    )
 
 
 def change_state(session: Session, run: str, *, action: str) -> str:
@@ -171,7 +184,6 @@ def print_state_change(session: Session, run: str, *, action: str) -> None:
     run = find_run(session, run).run
     state = change_state(session, run, action=action)
     if session.options.json:
-        document = {"schema_version": SCHEMA_VERSION, "run_id": run, "state": state, "exit": 0}
-        session.output.data(json.dumps(document))
+        session.output.document(StateDocument(run_id=run, state=state))
     else:
         session.output.data(f"{run} {state}")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from shared.ledger.ledger import Ledger
     from shared.queues import WakeQueues
     from shared.runs import RunStore
-    from shared.server.client import Connection
+    from shared.server.in_use import Connection
 
 P = ParamSpec("P")
 CANNOT_WRITE: Final = "MISCONF"
@@ -66,7 +66,7 @@ class Session:
     @cached_property
     def connection(self) -> Connection:
         """The Redis in use: flag, else environment, else embedded (started when it is not running)."""
-        from shared.server.client import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
+        from shared.server.in_use import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
 
         # Most commands only read the ledger, which works while a separate broker is unavailable.
         return resolve_target(self.settings, redis_flag=self.options.redis, with_broker=False)
@@ -235,7 +235,7 @@ class Session:
         if not self.connection.embedded:
             return
         with suppress(InfrastructureError):  # the caller has a time limit of its own
-            from shared.server.client import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
+            from shared.server.in_use import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
 
             before, self.connection = self.connection, resolve_target(self.settings, with_broker=False)
             before.lease.close()

@@ -1,15 +1,14 @@
 """Submits a file for `run` and `submit`, with its progress shown."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from producer import kinds
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.choices import read_case_choice, read_live_run, read_query_choice, read_query_run
 from producer.cli.options.shared_options import SubmitChoice
 from producer.cli.preflight import announce
+from producer.cli.service_documents import SubmitDocument
 from producer.cli.session import Session
 from producer.load.detect import detect_kind
 from producer.load.source import Source
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from producer.aggregate.gates import Gate
-    from producer.cli.live.view import View
+    from producer.cli.live.progress import View
 
 MOST_NAME_CHARS: Final = 120
 """Of a run's name."""
@@ -231,13 +230,11 @@ def print_run_id(session: Session, submitted: SubmittedRun) -> None:
     if not session.options.json:
         session.output.data(submitted.run)
         return
-    document = {
-        "schema_version": SCHEMA_VERSION,
-        "run_id": submitted.run,
-        "kind": submitted.kind.name,
-        "total": submitted.total,
-        "threads": submitted.threads,
-        "duplicate": submitted.duplicate,
-        "exit": 0,
-    }
-    session.output.data(json.dumps(document))
+    document = SubmitDocument(
+        run_id=submitted.run,
+        kind=submitted.kind.name,
+        total=submitted.total,
+        threads=submitted.threads,
+        duplicate=submitted.duplicate,
+    )
+    session.output.document(document)

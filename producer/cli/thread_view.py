@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.json import Decoder, encode
 
+from producer.cli.service_documents import LastTurn, ListedThread, ThreadDocument
+from producer.documents import ItemError
 from producer.report.turns.opened_rows import MESSAGE_CHARS, OpenedRow, message_of, opened
 from producer.report.turns.turn_records import TurnRecord, record_of
 from shared.clock import now_ms, parse_iso_ms
@@ -54,23 +56,23 @@ class ThreadView(NamedTuple):
         """Seconds since the last turn; 0 for one that is dated in the future."""
         return max(0, now_ms() - self.updated_ms) / 1000
 
-    def as_dict(self) -> dict[str, Any]:
+    def listed(self) -> ListedThread:
         """Returns the entry of a list for `--json`."""
         rollup = self.memento.affect.rollup
-        return {
-            "namespace": self.namespace,
-            "thread": self.name,
-            "turns": self.turns,
-            "etag": str(self.turns),
-            "updated_at": self.memento.updated_at,
-            "age_s": round(self.age_s, 3),
-            "phase": rollup.phase,
-            "intensity": rollup.intensity_bucket,
-            "frozen": self.is_frozen,
-        }
+        return ListedThread(
+            namespace=self.namespace,
+            thread=self.name,
+            turns=self.turns,
+            etag=str(self.turns),
+            updated_at=self.memento.updated_at,
+            age_s=round(self.age_s, 3),
+            phase=rollup.phase,
+            intensity=rollup.intensity_bucket,
+            frozen=self.is_frozen,
+        )
 
 
-class LastTurn(NamedTuple):
+class FoundTurn(NamedTuple):
     """A turn of a thread, and the run that decided it."""
 
     run: str
@@ -110,23 +112,23 @@ class LastTurn(NamedTuple):
             is_frozen=record.is_frozen,
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def listed(self) -> LastTurn:
         """Returns it for `--json`."""
         result, error = self.turn.result, self.turn.error
         assert result is not None  # noqa: S101 - only turns with a result are collected
-        return {
-            "run_id": self.run,
-            "item_id": self.turn.item_id,
-            "message_id": result.message_id,
-            "decision": result.decision,
-            "rule": result.rule,
-            "reason": result.reason,
-            "frozen": result.peak_guardrail_active,
-            "summary_updated": result.summary_updated,
-            "etag": result.etag,
-            "error": {"code": error.code, "message": error.message} if error else None,
-            "message": message_of(self.turn.row),
-        }
+        return LastTurn(
+            run_id=self.run,
+            item_id=self.turn.item_id,
+            message_id=result.message_id,
+            decision=result.decision,
+            rule=result.rule,
+            reason=result.reason,
+            frozen=result.peak_guardrail_active,
+            summary_updated=result.summary_updated,
+            etag=result.etag,
+            error=ItemError(error.code, error.message) if error else None,
+            message=message_of(self.turn.row),
+        )
 
 
 class ShownTurn(NamedTuple):
@@ -165,7 +167,7 @@ def newest(store: ThreadStore, namespaces: Iterable[str], most: int) -> list[Thr
     return list({(view.namespace, view.name): view for view in found}.values())
 
 
-def last_turns(store: RunStore, view: ThreadView, most: int) -> list[LastTurn]:
+def last_turns(store: RunStore, view: ThreadView, most: int) -> list[FoundTurn]:
     """Finds the last turns of a thread, oldest first, in runs that are still stored.
 
     Args:
@@ -174,7 +176,7 @@ def last_turns(store: RunStore, view: ThreadView, most: int) -> list[LastTurn]:
         most: how many turns.
     """
     wanted = set(range(max(0, view.turns - most) + 1, view.turns + 1))
-    decided, refused = dict[int, LastTurn](), list[LastTurn]()
+    decided, refused = dict[int, FoundTurn](), list[FoundTurn]()
     for last in _turns_of(store, view):
         if last.turn.error is not None:
             refused.append(last)
@@ -187,7 +189,7 @@ def last_turns(store: RunStore, view: ThreadView, most: int) -> list[LastTurn]:
     return sorted([*decided.values(), *refused], key=lambda last: last.order)[-most:]
 
 
-def _turns_of(store: RunStore, view: ThreadView) -> Iterator[LastTurn]:
+def _turns_of(store: RunStore, view: ThreadView) -> Iterator[FoundTurn]:
     """Yields turns of a thread that may be among its last, from the newest run and chunk on."""
     needle, looked = encode(view.name), 0
     runs = [info for info in store.list(limit=LOOKED_RUNS, kind=TURNS) if info.namespace == view.namespace]
@@ -197,18 +199,27 @@ def _turns_of(store: RunStore, view: ThreadView) -> Iterator[LastTurn]:
             looked += len(rows)
             mine = [row for row in rows if needle in row.line or row.code == POISONED]
             for turn in reversed(list(opened(row for row in mine if DUPLICATE not in row.code))):
-                last = LastTurn(info.run, turn, is_shared=view.namespace != info.run)
+                last = FoundTurn(info.run, turn, is_shared=view.namespace != info.run)
                 if turn.result and turn.result.thread_id == view.name and last.etag <= view.turns:
                     yield last
             if looked >= LOOKED_TURNS:
                 return
 
 
-def document_of(view: ThreadView, turns: Sequence[LastTurn], users: Sequence[str]) -> dict[str, Any]:
+def document_of(view: ThreadView, turns: Sequence[FoundTurn], users: Sequence[str]) -> ThreadDocument:
     """Returns a thread for `--json`; the memento can be sent with a turn unchanged."""
-    return {
-        **view.as_dict(),
-        "used_by": list(users),
-        "memento": json.loads(view.stored),
-        "last_turns": [last.as_dict() for last in turns],
-    }
+    listed = view.listed()
+    return ThreadDocument(
+        namespace=listed.namespace,
+        thread=listed.thread,
+        turns=listed.turns,
+        etag=listed.etag,
+        updated_at=listed.updated_at,
+        age_s=listed.age_s,
+        phase=listed.phase,
+        intensity=listed.intensity,
+        frozen=listed.frozen,
+        used_by=tuple(users),
+        memento=json.loads(view.stored),
+        last_turns=tuple(last.listed() for last in turns),
+    )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from producer.aggregate.gates import Gate
-    from producer.cli.live.view import View
+    from producer.cli.live.progress import View
     from producer.cli.report_files import ReportFile
     from producer.cli.session import Session
     from producer.documents import AnyRun

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import BinaryIO
 
-    from producer.aggregate.compared_items import Comparing
+    from producer.aggregate.compared_items import Comparing, Known
     from producer.aggregate.gate_metrics import GateMetric
     from producer.cli.preflight import Forecast
     from producer.cli.session import Session
@@ -69,11 +69,11 @@ class ComparedKind(NamedTuple):
 
     comparing: Comparing
     """How their items are paired and measured."""
-    texts: Callable[[Mapping[str, Any]], ItemTexts]
+    texts: Callable[[Any], ItemTexts]
     """Returns what a comparison shows of an item, from a line of its results."""
-    inputs: Callable[[RunInfo], Callable[[Any], Mapping[str, Any]]] | None
+    inputs: Callable[[RunInfo], Callable[[Any], Known | None]] | None
     """Makes for a run a function that returns of a row what was asked and how it was judged, where lines of
-    results do not contain it: `inputs`, and what a kind has besides (`asked`, `weight`)."""
+    results do not contain it."""
     configuration: Callable[[RunInfo], Mapping[str, Any]]
     """Returns what makes results differ: the settings that a comparison compares, by their names."""
 

@@ -12,11 +12,14 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from producer.aggregate.comparison import CompareDocument
+from producer.aggregate.ranking import RankDocument
 from producer.cases.documents import CasesRun
 from producer.cases.results import CaseLine
+from producer.cli import service_documents
 from producer.load.recorded import OutputRow
 from producer.queries.documents import QueriesReport, QueriesRun, QueryLine
-from producer.schemas import checks, runs, service, turns
+from producer.schemas import checks, runs, turns
 from producer.schemas.structs import ByTag, Document, schema_of_struct, title_of
 from producer.turns.documents import TraceLine, TurnLine, TurnsRun
 from shared.contracts.case_config import BenchConfig
@@ -35,29 +38,29 @@ def _run(kind: str, **more: str) -> Document:
 
 
 OUTPUTS: Final[Mapping[str, type[BaseModel] | Document | ByTag]] = {
-    "cache": service.CacheDocument,
-    "cache-clear": service.CacheCleared,
-    "compare": runs.CompareDocument,
-    "config": service.ConfigDocument,
-    "dead": service.DeadDocument,
-    "dead-discard": service.DeadDiscarded,
-    "dead-show": service.DeadItemDocument,
-    "decide": turns.DecideDocument,
-    "doctor": service.DoctorDocument,
-    "error": service.ErrorDocument,
-    "limits": service.LimitsDocument,
-    "limits-reset": service.LimitsReset,
-    "limits-set": service.LimitsSet,
-    "limits-unset": service.LimitsUnset,
+    "cache": Document(service_documents.CacheDocument),
+    "cache-clear": Document(service_documents.CacheCleared),
+    "compare": Document(CompareDocument),
+    "config": Document(service_documents.ConfigDocument),
+    "dead": Document(service_documents.DeadDocument),
+    "dead-discard": Document(service_documents.DeadDiscarded),
+    "dead-show": Document(service_documents.DeadItemDocument),
+    "decide": Document(service_documents.DecideDocument),
+    "doctor": Document(service_documents.DoctorDocument),
+    "error": Document(service_documents.ErrorDocument),
+    "limits": Document(service_documents.LimitsDocument),
+    "limits-reset": Document(service_documents.LimitsReset),
+    "limits-set": Document(service_documents.LimitsSet),
+    "limits-unset": Document(service_documents.LimitsUnset),
     "line-cases": Document(CaseLine),
     "line-events": runs.EventLine,
     "line-queries": Document(QueryLine),
     "line-traces": Document(TraceLine),
     "line-turns": Document(TurnLine),
-    "models": service.ModelsDocument,
+    "models": Document(service_documents.ModelsDocument),
     "notify": runs.NotifyDocument,
-    "rank": runs.RankDocument,
-    "report": runs.ReportDocument,
+    "rank": Document(RankDocument),
+    "report": Document(service_documents.ReportDocument),
     "report-cases": _run("cases")._replace(
         title="A cases run as .json: the document of run, and every result.", results=CaseLine
     ),
@@ -65,19 +68,19 @@ OUTPUTS: Final[Mapping[str, type[BaseModel] | Document | ByTag]] = {
     "report-turns": _run("turns")._replace(
         title="A turns run as .json: the document of run, and every result.", results=TurnLine
     ),
-    "retry": runs.RetryDocument,
+    "retry": Document(service_documents.RetryDocument),
     "run": runs.RunDocument,
-    "runs": runs.RunsDocument,
-    "runs-rm": runs.RunsRemoved,
-    "schemas": service.SchemasDocument,
-    "show": runs.ItemsDocument,
-    "state": runs.StateDocument,
-    "status": service.StatusDocument,
-    "submit": runs.SubmitDocument,
-    "threads": turns.ThreadsDocument,
-    "threads-rm": turns.ThreadsRemoved,
+    "runs": Document(service_documents.RunsDocument),
+    "runs-rm": Document(service_documents.RunsRemoved),
+    "schemas": Document(service_documents.SchemasDocument),
+    "show": runs.ItemLinesDocument,
+    "state": Document(service_documents.StateDocument),
+    "status": Document(service_documents.StatusDocument),
+    "submit": Document(service_documents.SubmitDocument),
+    "threads": Document(service_documents.ThreadsDocument),
+    "threads-rm": Document(service_documents.ThreadsRemoved),
     "threads-show": turns.ThreadDocument,
-    "validate": service.ValidateDocument,
+    "validate": Document(service_documents.ValidateDocument),
 }
 """The models of what Proctor prints and writes; their docstrings are the titles."""
 
@@ -133,6 +136,12 @@ def names() -> dict[str, str]:
     """
     titles = {name: _title(output) for name, output in OUTPUTS.items()}
     return titles | {name: title for name, (title, _) in _INPUTS.items()}
+
+
+def list_of(titles: Mapping[str, str]) -> service_documents.SchemasDocument:
+    """Returns the list as programs get it."""
+    listed = (service_documents.ListedSchema(*each) for each in titles.items())
+    return service_documents.SchemasDocument(schemas=tuple(listed))
 
 
 def schema_of(name: str) -> dict[str, Any]:

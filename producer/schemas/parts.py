@@ -83,7 +83,7 @@ class ItemError(Part):
     """HTTP status of a reply that was no answer; absent where there was no reply."""
 
 
-class CommandError(Part):
+class ErrorOfCommand(Part):
     """Why a command failed."""
 
     code: str

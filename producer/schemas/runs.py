@@ -6,19 +6,15 @@ from pydantic import Field, RootModel
 
 from producer.schemas.cases import CaseLine, CasesRun, CasesSummary
 from producer.schemas.parts import (
-    CommandError,
     Count,
     Counts,
     Document,
+    ErrorOfCommand,
     Exit,
-    Fraction,
     Gate,
     KindName,
     Part,
-    Rate,
-    Time,
     Version,
-    WrittenFile,
 )
 from producer.schemas.queries import QueriesRun, QueriesSummary, QueryLine
 from producer.schemas.turns import TurnLine, TurnsRun, TurnsSummary
@@ -30,79 +26,12 @@ class RunDocument(RootModel[Annotated[TurnsRun | CasesRun | QueriesRun, Field(di
     """What run, watch, resume, retry, rescore and runs show print with --json: one run."""
 
 
-class SubmitDocument(Document):
-    """What submit and run --detach print with --json."""
-
-    run_id: str
-    kind: KindName
-    total: Count
-    threads: Count
-    duplicate: bool
-
-
-class ItemsDocument(Document):
+class ItemLinesDocument(Document):
     """What show prints with --json for items: their lines, as results --format jsonl has them."""
 
     run_id: str
     kind: KindName
     items: tuple[CaseLine | QueryLine | TurnLine, ...]
-
-
-class StateDocument(Document):
-    """What cancel, pause and resume --detach print with --json: the state a run is in now."""
-
-    run_id: str
-    state: RunState
-
-
-class RetryDocument(Document):
-    """What retry --detach prints with --json."""
-
-    run_id: str
-    retried: Count
-    left: Count
-
-
-class ReportDocument(Document):
-    """What report -o prints with --json: the files it wrote."""
-
-    gates: OptionalKey[tuple[Gate, ...]] = None
-    run_id: str
-    files: tuple[WrittenFile, ...]
-
-
-class RunsRemoved(Document):
-    """What runs rm prints with --json."""
-
-    removed: tuple[str, ...]
-
-
-class ListedRun(Part):
-    """A run in a list."""
-
-    run_id: str
-    name: str
-    """As `--name` gave it; empty without one."""
-    description: str
-    kind: KindName
-    state: RunState
-    why: str
-    """Why it makes no progress; empty when nothing holds it."""
-    rate_s: float | None = None
-    """Recent items per second; only with status --watch, null until it is known."""
-    namespace: str
-    total: Count
-    done: Count
-    threads: Count
-    created_at: Time
-    finished_at: Time | None
-    source: str
-
-
-class RunsDocument(Document):
-    """What runs list prints with --json."""
-
-    runs: tuple[ListedRun, ...]
 
 
 class Event(Part):
@@ -191,7 +120,7 @@ class CommandFailed(Event):
     """The command failed."""
 
     event: Literal["error"]
-    error: CommandError
+    error: ErrorOfCommand
     exit: Exit
 
 
@@ -246,147 +175,3 @@ AnyNotification = Annotated[
 
 class NotifyDocument(RootModel[AnyNotification]):
     """What --notify posts to a webhook when a run has ended."""
-
-
-class Side(Part):
-    """One of the two runs that are compared."""
-
-    name: str
-    source: str
-    label: OptionalKey[str] = None
-    """As `--name` gave it; absent without one."""
-
-
-class ComparedCounts(Part):
-    """Pairs of items by what became of them, and items without a partner."""
-
-    pairs: Count
-    fixed: Count
-    broken: Count
-    changed: Count
-    unchanged: Count
-    only_a: Count
-    only_b: Count
-    skipped_a: Count
-    skipped_b: Count
-
-
-class RatesOfBoth(Part):
-    """A share in both runs."""
-
-    a: Rate
-    b: Rate
-
-
-class McNemar(Part):
-    """The test of the pairs that changed; `level_each` is the level of each of several comparisons."""
-
-    name: Literal["mcnemar"]
-    method: str
-    p_value: Fraction
-    exact_p: Fraction
-    units: Count
-    better: Count
-    worse: Count
-    level: Fraction
-    level_each: Fraction
-
-
-class Score(Part):
-    """A measured value in both runs, and the interval of the difference."""
-
-    a: float | None
-    b: float | None
-    difference: float | None
-    low: float | None
-    high: float | None
-    n: Count
-    method: str
-    significant: bool
-
-
-class ComparedModels(Part):
-    """Two models, or two prompts, whose answers to the same cases are compared."""
-
-    a: str
-    b: str
-
-
-class RankedStrength(Part):
-    """Probability that an answer is preferred to that of an average model, with its 95% interval."""
-
-    value: Fraction
-    low: Fraction
-    high: Fraction
-
-
-class RankedModel(Part):
-    """One model of a ranking."""
-
-    name: str
-    wins: Count
-    losses: Count
-    ties: Count
-    win_rate: Rate
-    strength: RankedStrength
-
-
-class JudgePosition(Part):
-    """Whether the judge prefers a position."""
-
-    first_preferred: Rate
-    """How often the answer shown first was preferred; half without bias."""
-    orders_agree: Rate
-    """In how many pairs both orders gave the same verdict."""
-
-
-class RankDocument(Document):
-    """What rank prints with --json."""
-
-    run_id: str
-    """Of the comparisons."""
-    ranks: str
-    """The run whose answers were compared."""
-    pairs: Count
-    """Pairs that were judged in both orders."""
-    equal: Count
-    """Pairs of equal answers, which tie without being judged."""
-    unclear: Count
-    smoothed: bool
-    position: JudgePosition
-    table: tuple[RankedModel, ...]
-    """The strongest first; empty where no pair has a verdict in both orders."""
-
-
-class Change(Part):
-    """An item whose outcome changed."""
-
-    item: str
-    a: str
-    b: str
-
-
-class CompareDocument(Document):
-    """What compare prints with --json, and writes as .json."""
-
-    a: Side
-    b: Side
-    kind: KindName
-    verdict: str
-    regressions: tuple[str, ...]
-    pass_rate: RatesOfBoth
-    counts: ComparedCounts
-    unchanged: dict[str, Count]
-    transitions: dict[str, Count]
-    changed_share: Rate
-    test: McNemar
-    scores: dict[str, Score]
-    models: ComparedModels | None
-    prompts: OptionalKey[ComparedModels] = None
-    """Only where runs with one prompt each are compared, and not the same."""
-    fixed: tuple[Change, ...]
-    broken: tuple[Change, ...]
-    changed: tuple[Change, ...]
-    only_a: tuple[str, ...]
-    only_b: tuple[str, ...]
-    files: tuple[WrittenFile, ...]

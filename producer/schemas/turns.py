@@ -152,16 +152,6 @@ class TurnLine(Line):
     """Its length, with --no-text only."""
 
 
-class DecideDocument(Document):
-    """What decide prints with --json."""
-
-    decision: BreakpointDecision
-    rule: Rule
-    reason: str
-    ackOnly: bool
-    peakGuardrailActive: bool
-
-
 class Thread(Part):
     """Where a thread stands."""
 
@@ -180,15 +170,7 @@ class Thread(Part):
     """Whether the peak guardrail keeps the summary from every turn but a must."""
 
 
-class ThreadsDocument(Document):
-    """What threads list prints with --json."""
-
-    threads: tuple[Thread, ...]
-    total: Count
-    """All threads, listed or not."""
-
-
-class LastTurn(Part):
+class ThreadTurn(Part):
     """One of the latest turns of a thread."""
 
     run_id: str
@@ -210,12 +192,5 @@ class ThreadDocument(Document, Thread):
     used_by: tuple[str, ...]
     """Open runs that use the namespace."""
     memento: Memento
-    last_turns: tuple[LastTurn, ...]
+    last_turns: tuple[ThreadTurn, ...]
     """Oldest first, as far as the runs that hold them are kept."""
-
-
-class ThreadsRemoved(Document):
-    """What threads rm prints with --json."""
-
-    namespace: str
-    removed: Count

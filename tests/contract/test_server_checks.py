@@ -7,8 +7,9 @@ import pytest
 
 from shared.errors import RedisUnreachableError, RedisUnsuitableError
 from shared.server import diagnostics
-from shared.server.client import RedisTarget, resolve_target
+from shared.server.client import RedisTarget
 from shared.server.connection import check_server
+from shared.server.in_use import resolve_target
 from shared.settings import Settings
 from tests.support.fake_redis import FakeRedis
 from tests.support.redis_server import RedisServer

@@ -10,7 +10,8 @@ import pytest
 from shared.errors import RedisDeniedError, RedisUnsuitableError
 from shared.ledger.ledger import Ledger
 from shared.ledger.scripts import compose_all
-from shared.server.client import RedisTarget, resolve_target
+from shared.server.client import RedisTarget
+from shared.server.in_use import resolve_target
 from shared.server.requirements import acl_line, commands, server_version
 from shared.settings import Settings
 from tests.support.processes import Processes

@@ -41,8 +41,8 @@ def test_in_order_within_a_run(client: "redis.Redis") -> None:
 def test_discard_leaves_the_others(client: "redis.Redis") -> None:
     """Discarding takes out exactly what was named, in all three places, and counts it once."""
     places = [ItemPlace("r1", "9"), ItemPlace("r2", "7")]
-    assert discard(client, places) == 1
-    assert discard(client, places) == 0
+    assert discard(client, places).discarded == 1
+    assert discard(client, places).discarded == 0
     assert [entry.id for entry in read_dead(client)] == ["turn-0", "turn-10"]
     assert client.hlen(DEAD_ITEMS_KEY) == 2
     assert client.smembers(run_dead_key("r1")) == {b"10"}

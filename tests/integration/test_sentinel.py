@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from shared.server.client import RedisTarget, resolve_target
+from shared.server.client import RedisTarget
+from shared.server.in_use import resolve_target
 from shared.settings import Settings
 from tests.support.eventually import eventually
 from tests.support.ports import free_port

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from shared.errors import RedisUnreachableError
-from shared.server.client import resolve_target
+from shared.server.in_use import resolve_target
 from shared.settings import Settings
 from tests.support.certificates import make_certificates
 from tests.support.ports import free_port

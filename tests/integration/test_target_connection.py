@@ -12,8 +12,9 @@ import pytest
 from celery import Celery
 
 from shared.errors import ConfigError, RedisUnreachableError
-from shared.server.client import RedisTarget, resolve_target
+from shared.server.client import RedisTarget
 from shared.server.connection import ping_until
+from shared.server.in_use import resolve_target
 from shared.settings import Settings
 from tests.support.embedded import end_servers_of
 from tests.support.redis_server import RedisServer

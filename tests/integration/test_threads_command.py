@@ -17,7 +17,7 @@ from tests.support.turn_files import turn_lines
 if TYPE_CHECKING:
     import redis
 
-    from producer.cli.thread_view import LastTurn, ThreadView
+    from producer.cli.thread_view import FoundTurn, ThreadView
 
 Submitted = Callable[..., str]
 
@@ -47,10 +47,10 @@ def view(store: ThreadStore, namespace: str, thread: str) -> "ThreadView":
     return view_of(namespace, thread, store.state(namespace, thread))
 
 
-def columns_of(last: "list[LastTurn]") -> list[tuple[Any, ...]]:
+def columns_of(last: "list[FoundTurn]") -> list[tuple[Any, ...]]:
     """Etag, decision, rule and message of turns."""
-    found = [each.as_dict() for each in last]
-    return [(each["etag"], each["decision"], each["rule"], each["message"]) for each in found]
+    found = [each.listed() for each in last]
+    return [(each.etag, each.decision, each.rule, each.message) for each in found]
 
 
 def test_threads_are_found_in_pages(
@@ -79,7 +79,7 @@ def test_a_frozen_thread_says_so(store: ThreadStore, decided: Submitted) -> None
     decided([calm, turn("This is too much!", affectSignal=felt(0.9))], namespace="shared")
     found = view(store, "shared", "t")
     assert (found.is_frozen, found.turns, found.memento.arc) == (True, 2, "boats")
-    assert found.as_dict()["phase"] == "peak"
+    assert found.listed().phase == "peak"
     decided([turn("Better.", affectSignal=felt(0.2))], namespace="shared")
     assert not view(store, "shared", "t").is_frozen
 

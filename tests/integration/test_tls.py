@@ -11,7 +11,8 @@ import pytest
 from celery import Celery
 
 from shared.errors import RedisUnreachableError
-from shared.server.client import RedisTarget, resolve_target
+from shared.server.client import RedisTarget
+from shared.server.in_use import resolve_target
 from shared.settings import Settings
 from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer

@@ -236,7 +236,7 @@ def test_a_worker_that_drains_takes_no_work(desk: Desk, process: WorkerProcess) 
     assert registered == [process.name.encode()]  # it still ticks
     desk.load("r1", conversation(threads=1, turns=1))
     assert desk.store.wait_reason("r1") == "no worker is alive; run `proctor worker -Q turns`"
-    assert read_overview(desk.client, dict.fromkeys(all_kinds())).workers == []
+    assert read_overview(desk.client, dict.fromkeys(all_kinds())).workers == ()
     look = take_look(desk.ledger.caller)
     assert (look.workers["turns", "ready"], look.workers["turns", "draining"]) == (0, 1)
     jobs.stop()

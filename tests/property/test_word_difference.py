@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from producer.report.comparison.word_difference import (
-    Difference,
+    TextDifference,
     compare_lines,
     compare_words,
     count_changed_lines,
@@ -20,7 +20,7 @@ TEXTS = st.lists(WORDS | st.text(max_size=4), max_size=30).map(" ".join) | st.te
 STEPS = st.sampled_from([0, 50, 1_000_000])
 
 
-def kept(difference: Difference) -> list[str]:
+def kept(difference: TextDifference) -> list[str]:
     """What is not marked on either side, without white space."""
     sides = (difference.before, difference.after)
     return ["".join("".join(part.text for part in side if not part.is_changed).split()) for side in sides]

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import convert
 
 from producer import kinds
-from producer.aggregate.compared_items import Inputs, items_of
+from producer.aggregate.compared_items import Comparing, Inputs, Known, items_of
+from producer.aggregate.compared_lines import ComparedLine
 from producer.aggregate.comparison import compare
 from producer.load.cases import PlannedRun
 from producer.report.comparison.configurations import case_configuration
@@ -57,7 +59,7 @@ def case_line(number: int, answer: str | None, *, is_good: bool = True, **change
     }
     asked: dict[str, Any] = {
         key: changes.pop(key)
-        for key in ("asked", "expected", "inputs", "item_id", "messages", "weight")
+        for key in ("asked", "expected", "item_id", "known", "messages")
         if key in changes
     }
     return {**envelope, **asked, "outcome": outcome, "error": error, "result": result | changes}
@@ -71,12 +73,17 @@ def planned(plan: PlannedRun, *, passes: bool = True) -> tuple[list[dict[str, An
         row = ItemRow(at, "p", b"", payload=encode_case(item))
         names = {"case_id": item.id, "model": item.model, "prompt_id": item.prompt_id}
         answer = f"{item.system or plan.run.system_prompt}: {item.input}"
-        lines.append({**case_line(item.case, answer, is_good=passes, **names), **read(row)})
+        lines.append(case_line(item.case, answer, is_good=passes, known=read(row), **names))
     return lines, case_configuration(run)
 
 
-ALIKE: Final = Inputs(*(hash_of("alike") for _ in Inputs._fields))
-"""Inputs of items of which nothing differs."""
+ALIKE: Final = Known(Inputs(*(hash_of("alike") for _ in Inputs._fields)))
+"""What is known of items of which nothing differs."""
+
+
+def known_line(comparing: Comparing, line: Mapping[str, Any]) -> tuple[ComparedLine[Any], Known | None]:
+    """A line as it is compared, with what a run knows of its item where the line has it."""
+    return convert(line, comparing.line), line.get("known")
 
 
 def write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> Path:
@@ -101,7 +108,8 @@ def comparison(
         for lines, name, configuration in zip((before, after), names, configurations, strict=True):
             compared = kinds.of(kind).compared()
             texts = resources.enter_context(closing(TextStore(compared.texts)))
-            items = items_of(compared.comparing, lines, keep=texts.add)
+            read = (known_line(compared.comparing, line) for line in lines)
+            items = items_of(compared.comparing, read, keep=texts.add)
             sides.append(
                 Side(
                     name=name,
@@ -116,13 +124,6 @@ def comparison(
                 )
             )
         found = compare(kind, sides[0].items, sides[1].items)
-        document = {
-            "schema_version": 1,
-            "a": sides[0].as_document(),
-            "b": sides[1].as_document(),
-            **found.as_document(),
-            "files": [],
-            "exit": 0,
-        }
+        document = found.as_document(sides[0].as_document(), sides[1].as_document())
         command, swapped = (f"proctor compare {a} {b}" for a, b in (names, names[::-1]))
         yield Contents(document, found, (sides[0], sides[1]), command, swapped)

@@ -1,10 +1,7 @@
 """`proctor cache info|clear`: answers of models that are kept for identical requests."""
 
-import json
-
 import click
 
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import group
 from producer.cli.session import Session, pass_session
 from producer.text import count, duration, plural, size
@@ -25,17 +22,14 @@ def command() -> None:
 @pass_session
 def info(session: Session) -> None:
     """Show the number and size of cached answers, and the hit rate."""
+    from producer.cli.service_documents import CacheContents, CacheDocument  # noqa: PLC0415 - start-up: as below
     from shared.upstream.cached_answers import AnswerBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
     found, ttl_s = AnswerBook(session.ledger.caller).info(), session.settings.cache_ttl_s
     rate = found.hit_rate
     if session.options.json:
-        document = {
-            "schema_version": SCHEMA_VERSION,
-            "cache": {**found._asdict(), "hit_rate": rate, "ttl_s": ttl_s},
-            "exit": 0,
-        }
-        session.output.data(json.dumps(document))
+        contents = CacheContents(found.answers, found.bytes, found.hits, found.misses, rate, ttl_s)
+        session.output.document(CacheDocument(cache=contents))
         return
     kept = plural(ttl_s // DAY_S, "day") if ttl_s >= DAY_S else duration(ttl_s)
     used = "never asked" if rate is None else f"{count(found.hits)} of {count(found.hits + found.misses)}"
@@ -50,6 +44,7 @@ def info(session: Session) -> None:
 @pass_session
 def clear(session: Session, *, force: bool) -> None:
     """Clear the cache: models are called again."""
+    from producer.cli.service_documents import CacheCleared  # noqa: PLC0415 - start-up: as below
     from shared.upstream.cached_answers import AnswerBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
     book = AnswerBook(session.ledger.caller)
@@ -58,6 +53,6 @@ def clear(session: Session, *, force: bool) -> None:
         session.confirm(f"forget {plural(answers, 'answer')} of models?")
     gone = book.clear()
     if session.options.json:
-        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "cleared": gone, "exit": 0}))
+        session.output.document(CacheCleared(cleared=gone))
     else:
         session.output.data(f"{plural(gone, 'answer')} forgotten")

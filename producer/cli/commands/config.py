@@ -1,11 +1,11 @@
 """`proctor config show|schema`: the effective settings, and the JSON Schemas of outputs and inputs."""
 
 import json
+from pathlib import Path
 
 import click
 
 from producer.cli.completions import complete_schemas
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import group
 from producer.cli.session import Session, pass_session
 from shared.settings import describe
@@ -25,9 +25,11 @@ def show(session: Session) -> None:
     """List every setting with its value, its variable and its origin; secrets are masked."""
     settings = describe(session.settings)
     if session.options.json:
-        rows = [{"name": s.name, "env": s.env, "value": s.value, "origin": s.origin} for s in settings]
-        document = {"schema_version": SCHEMA_VERSION, "settings": rows, "exit": 0}
-        session.output.data(json.dumps(document, default=str))  # a folder is a Path
+        from producer.cli.service_documents import ConfigDocument, ListedSetting  # noqa: PLC0415 - start-up: only this needs it
+
+        values = [str(s.value) if isinstance(s.value, Path) else s.value for s in settings]
+        rows = [ListedSetting(s.name, s.env, v, s.origin) for s, v in zip(settings, values, strict=True)]
+        session.output.document(ConfigDocument(settings=tuple(rows)))
         return
     session.output.table(
         ("SETTING", "VALUE", "FROM", "VARIABLE"),
@@ -43,14 +45,13 @@ def show(session: Session) -> None:
 @pass_session
 def schema(session: Session, *, name: str | None) -> None:
     """Print the JSON Schema NAME of what Proctor prints, writes or reads; without NAME list them."""
-    from producer.schemas.catalog import names, schema_of  # noqa: PLC0415 - start-up: nothing else needs it
+    from producer.schemas.catalog import list_of, names, schema_of  # noqa: PLC0415 - start-up: nothing else needs it
 
     if name is not None:
         session.output.data(json.dumps(schema_of(name), indent=2, ensure_ascii=False))
         return
     known = names()
     if session.options.json:
-        rows = [{"name": each, "title": title} for each, title in known.items()]
-        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "schemas": rows, "exit": 0}))
+        session.output.document(list_of(known))
     else:
         session.output.table(("NAME", "OF"), list(known.items()))

@@ -1,18 +1,18 @@
 """`proctor dead list|show|retry|discard|purge`: items that ended in error."""
 
-import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from producer.cli.completions import complete_runs
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import group
 from producer.cli.options.option_groups import option_group
 from producer.cli.options.shared_options import WorkerOptions
 from producer.cli.session import Session, pass_session
 from producer.text import plural
-from shared.clock import iso_utc
+
+if TYPE_CHECKING:
+    from producer.cli.service_documents import DeadDiscarded
 
 
 @group()
@@ -31,26 +31,14 @@ def command() -> None:
 @pass_session
 def list_dead(session: Session, *, run: str | None, limit: int) -> None:
     """List failed items: of RUN in input order, else of all runs, the newest first."""
-    from producer.cli.dead_set import read_dead  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.dead_set import dead_document, read_dead  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import find_run, local_time  # noqa: PLC0415 - same
 
     if run is not None:
         run = find_run(session, run).run
     dead = list(read_dead(session.client, run=run or "", first=limit))
     if session.options.json:
-        rows = [
-            {
-                "run_id": entry.place.run,
-                "item_id": entry.id,
-                "name": entry.name.label,
-                "kind": entry.item.kind,
-                "attempts": entry.item.attempts,
-                "at": iso_utc(entry.item.at_ms),
-                "error": entry.error_document,
-            }
-            for entry in dead
-        ]
-        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "dead": rows, "exit": 0}))
+        session.output.document(dead_document(dead))
     elif dead:
         session.output.table(
             ("RUN", "ITEM", "AT", "ATTEMPTS", "CODE", "MESSAGE"),
@@ -80,25 +68,12 @@ def show(session: Session, *, run: str, item: str) -> None:
 
     ITEM is its id in the file (Q-06), or its position (query-5).
     """
-    from producer.cli.dead_set import as_json, find_dead, read_dead  # noqa: PLC0415 - same
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.dead_set import find_dead, item_document, read_dead  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
     run = find_run(session, run).run
     [found] = find_dead([*read_dead(session.client, run=run)], [item], run)
-    document: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
-        "run_id": run,
-        "item_id": found.id,
-        "name": found.name.label,
-        "kind": found.item.kind,
-        "at": iso_utc(found.item.at_ms),
-        "attempts": found.item.attempts,
-        "error": found.error_document,
-        "payload": as_json(found.item.payload),
-        "result": as_json(found.line) if found.line else None,
-        "exit": 0,
-    }
-    session.output.data(json.dumps(document, indent=None if session.options.json else 2, ensure_ascii=False))
+    session.output.document(item_document(found), indent=None if session.options.json else 2)
 
 
 @command.command()
@@ -160,9 +135,9 @@ def purge(session: Session, *, run: str | None) -> None:
     _tell_gone(session, take_out(session.client, places))
 
 
-def _tell_gone(session: Session, gone: int) -> None:
+def _tell_gone(session: Session, gone: "DeadDiscarded") -> None:
     """Prints how many entries were removed."""
     if session.options.json:
-        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "discarded": gone, "exit": 0}))
+        session.output.document(gone)
     else:
-        session.output.data(f"{plural(gone, 'item')} discarded")
+        session.output.data(f"{plural(gone.discarded, 'item')} discarded")

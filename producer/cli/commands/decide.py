@@ -1,11 +1,9 @@
 """`proctor decide TEXT`: applies the breakpoint rules to one message locally."""
 
-import json
 import sys
 
 import click
 
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.output import Style
 from producer.cli.session import Session, pass_session
@@ -92,13 +90,13 @@ def command(
     if not session.options.json:
         session.output.data(_words(explanation, session, phase, intensity))
         return
-    document = {
-        "schema_version": SCHEMA_VERSION,
-        "decision": explanation.decision,
-        "rule": explanation.rule,
-        "reason": explanation.reason,
-        "ackOnly": explanation.ack,
-        "peakGuardrailActive": explanation.freeze,
-        "exit": 0,
-    }
-    session.output.data(json.dumps(document))
+    from producer.cli.service_documents import DecideDocument  # noqa: PLC0415 - start-up: only `--json` needs it
+
+    document = DecideDocument(
+        decision=explanation.decision.value,
+        rule=explanation.rule,
+        reason=explanation.reason,
+        ackOnly=explanation.ack,
+        peakGuardrailActive=explanation.freeze,
+    )
+    session.output.document(document)

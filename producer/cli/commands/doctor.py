@@ -1,10 +1,7 @@
 """`proctor doctor`: checks this machine and its Redis, with a fix for each problem."""
 
-import json
-
 import click
 
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.output import Style, printable
 from producer.cli.session import Session, pass_session
@@ -32,11 +29,11 @@ def command(session: Session, *, only_acl: bool) -> int:
     if only_acl:
         output.data(access_rules(session))
         return 0
-    checks, code = diagnose(session)
+    found = diagnose(session)
+    checks = found.checks
     if session.options.json:
-        rows = [check._asdict() for check in checks]
-        output.data(json.dumps({"schema_version": SCHEMA_VERSION, "checks": rows, "exit": code}))
-        return code
+        output.document(found)
+        return found.exit
     width = max(len(check.name) for check in checks)
     indent = 5 + 1 + width + 2
     for check in checks:
@@ -52,4 +49,4 @@ def command(session: Session, *, only_acl: bool) -> int:
     output.data("")
     verdict = f"{plural(failures, 'failure')}, {plural(warnings, 'warning')}"
     output.data(verdict if failures or warnings else "all is well")
-    return code
+    return found.exit

@@ -1,10 +1,7 @@
 """`proctor limits show|set|unset|reset`: limits of models and APIs, and their current state."""
 
-import json
-
 import click
 
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import group
 from producer.cli.session import Session, pass_session
 from producer.text import plural
@@ -38,16 +35,15 @@ def show(session: Session, *, key: str | None) -> None:
         LEGEND,
         RIGHT,
         SPARE,
-        as_dict,
         cells,
         is_of_run,
+        limits_document,
         read_bounds,
     )
 
     bounds = read_bounds(session.ledger.caller, key)
     if session.options.json:
-        limits = [as_dict(bound) for bound in bounds]
-        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "limits": limits, "exit": 0}))
+        session.output.document(limits_document(bounds))
     elif shown := [bound for bound in bounds if key is not None or not is_of_run(bound)]:
         output, rows = session.output, [cells(bound) for bound in shown]
         output.table(COLUMNS, rows, right=RIGHT, spare=SPARE, middle=CUT, least=LEAST_KEY)
@@ -64,7 +60,7 @@ def show(session: Session, *, key: str | None) -> None:
 @click.option("--concurrency", type=int, metavar="N", help="Maximum concurrent requests.")
 @click.option("--pace", "pace_s", type=float, metavar="SECONDS", help="Minimum time between two requests.")
 @pass_session
-def set_limits(
+def set_(
     session: Session,
     *,
     key: str,
@@ -74,21 +70,18 @@ def set_limits(
     pace_s: float | None,
 ) -> None:
     """Set limits of KEY; limits that are not named are unchanged."""
-    from producer.cli.limits_view import number, set_values  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
-    from shared.upstream.limits import LimitBook, Limits, limit_key  # noqa: PLC0415 - same
+    from producer.cli.limits_view import number, set_limits, set_values  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+    from shared.upstream.limits import Limits  # noqa: PLC0415 - same
 
     limits = Limits(rpm, tpm, concurrency, pace_s)
     if limits == Limits():
         raise UsageError("nothing to set", hint="add --rpm, --tpm, --concurrency or --pace")
-    book, name = LimitBook(session.ledger.caller), limit_key(key)
-    limits = limits.over(book.settings().get(name, Limits()))
-    book.set(name, limits)
+    document = set_limits(session.ledger.caller, key, limits)
     if session.options.json:
-        document = {"schema_version": SCHEMA_VERSION, "key": name, "set": set_values(limits), "exit": 0}
-        session.output.data(json.dumps(document))
+        session.output.document(document)
     else:
-        values = ", ".join(f"{word} {number(value)}" for word, value in set_values(limits).items())
-        session.output.data(session.output.folded(f"{name}: {values}"))
+        values = ", ".join(f"{word} {number(value)}" for word, value in set_values(document.set).items())
+        session.output.data(session.output.folded(f"{document.key}: {values}"))
 
 
 @command.command()
@@ -96,19 +89,13 @@ def set_limits(
 @pass_session
 def unset(session: Session, *, keys: tuple[str, ...]) -> None:
     """Remove the limits that were set for KEYs."""
-    from shared.upstream.limits import LimitBook, limit_key  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+    from producer.cli.limits_view import unset_limits  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
-    book = LimitBook(session.ledger.caller)
-    names = [limit_key(key) for key in keys]
-    missing = [name for name in names if name not in book.settings()]
-    if missing:
-        raise UsageError(f"no limit is set for {missing[0]!r}", hint="`proctor limits show` lists them")
-    for name in names:
-        book.unset(name)
+    document = unset_limits(session.ledger.caller, keys)
     if session.options.json:
-        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "unset": names, "exit": 0}))
+        session.output.document(document)
     else:
-        for name in names:
+        for name in document.unset:
             session.output.data(f"{name}: no limits")
 
 
@@ -117,11 +104,10 @@ def unset(session: Session, *, keys: tuple[str, ...]) -> None:
 @pass_session
 def reset(session: Session, *, keys: tuple[str, ...]) -> None:
     """Reset pauses, circuit breakers and adaptive limits of KEYs; configured limits are kept."""
-    from shared.upstream.limits import LimitBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+    from producer.cli.limits_view import reset_limits  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
-    book = LimitBook(session.ledger.caller)
-    count = sum(book.reset(key) for key in keys)
+    document = reset_limits(session.ledger.caller, keys)
     if session.options.json:
-        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "reset": count, "exit": 0}))
+        session.output.document(document)
     else:
-        session.output.data(f"{plural(count, 'place')} reset")
+        session.output.data(f"{plural(document.reset, 'place')} reset")

@@ -45,8 +45,8 @@ def command(
     Workers are started here only when none is alive, and stopped at the end.
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.item_changes import changes  # noqa: PLC0415 - same
     from producer.cli.item_names import find_items  # noqa: PLC0415 - same
+    from producer.cli.item_view import changes  # noqa: PLC0415 - same
     from producer.cli.retrying import retry_and_follow  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
     from producer.notify import read_webhook  # noqa: PLC0415 - same

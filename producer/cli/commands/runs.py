@@ -1,11 +1,8 @@
 """`proctor runs list|show|rm`: the runs in Redis."""
 
-import json
-
 import click
 
 from producer.cli.completions import complete_runs
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import group
 from producer.cli.session import Session, pass_session
 from shared.kinds import all_kinds, kind_named
@@ -33,14 +30,13 @@ def list_runs(
     session: Session, *, limit: int = 20, kind: str | None = None, state: str | None = None
 ) -> None:
     """List runs, the newest first."""
-    from producer.cli.run_lookup import run_as_dict, wait_reasons  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.run_lookup import runs_document, wait_reasons  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.runs_table import print_runs  # noqa: PLC0415 - same
 
     runs = session.store.list(limit=limit, kind=kind_named(kind) if kind else None, state=state)
     why = wait_reasons(session.store, runs)
     if session.options.json:
-        rows = [run_as_dict(info, why.get(info.run, "")) for info in runs]
-        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "runs": rows, "exit": 0}))
+        session.output.document(runs_document(runs, why))
     elif runs:
         open_kinds = {info.kind for info in runs if not info.is_final}
         worked_on = {each for each in open_kinds if session.count_workers(each)}
@@ -66,14 +62,11 @@ def show(session: Session, *, run: str) -> None:
 @pass_session
 def remove(session: Session, *, runs: tuple[str, ...]) -> None:
     """Remove runs and their results, permanently."""
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.run_lookup import remove_runs  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    found = list(dict.fromkeys(find_run(session, run).run for run in runs))
-    session.confirm(f"remove {', '.join(found)} with all results?")
-    for run in found:
-        session.ledger.remove(run)
+    document = remove_runs(session, runs)
     if session.options.json:
-        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "removed": found, "exit": 0}))
+        session.output.document(document)
     else:
-        for run in found:
+        for run in document.removed:
             session.output.data(f"{run} removed")

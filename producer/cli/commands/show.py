@@ -1,7 +1,5 @@
 """`proctor show RUN [ITEM]`: what was asked and answered, and why it did not pass; or an overview."""
 
-import json
-
 import click
 
 from producer.cli.completions import complete_items, complete_runs
@@ -19,12 +17,12 @@ def command(session: Session, *, run: str, items: tuple[str, ...]) -> None:
     ITEM is an id of the file, such as Q-06. The id of a case shows all its answers; one of them is named by
     its id, model and prompt: "france · openai/gpt-4o". Without ITEM, shows what did not pass.
     """
-    from producer.cli.error_exit import SCHEMA_VERSION  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.item_names import find_items  # noqa: PLC0415 - same
+    from producer.cli.item_names import find_items  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.item_view import others_of, print_whole, read_items, read_rows  # noqa: PLC0415 - same
     from producer.cli.overview import print_overview  # noqa: PLC0415 - same
     from producer.cli.printing import lines_of  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
+    from producer.cli.service_documents import ItemsDocument  # noqa: PLC0415 - same
 
     info = find_run(session, run)
     if not items:
@@ -32,9 +30,8 @@ def command(session: Session, *, run: str, items: tuple[str, ...]) -> None:
         return
     positions = find_items(session.store, info, items, is_each=True)
     if session.options.json:
-        rows = lines_of(session, info, read_rows(session, info, positions))
-        head = {"schema_version": SCHEMA_VERSION, "run_id": info.run, "kind": info.kind.name}
-        session.output.data(json.dumps({**head, "items": rows, "exit": 0}, ensure_ascii=False))
+        rows = tuple(lines_of(session, info, read_rows(session, info, positions)))
+        session.output.document(ItemsDocument(run_id=info.run, kind=info.kind.name, items=rows))
         return
     shown = read_items(session, info, positions)
     others = others_of(session, info, shown[0]) if len(shown) == 1 else []

@@ -1,13 +1,11 @@
 """`proctor threads list|show|rm`: the stored state of conversation threads."""
 
-import json
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import group
 from producer.cli.output import printable
 from producer.cli.session import Session, pass_session
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from producer.cli.output import Style
-    from producer.cli.thread_view import LastTurn, ThreadView
+    from producer.cli.thread_view import FoundTurn, ThreadView
     from shared.runs.threads import ThreadStore
 
 TEXT_CHARS: Final = 300
@@ -49,15 +47,14 @@ def command() -> None:
 @pass_session
 def list_threads(session: Session, *, namespace: str | None, limit: int) -> None:
     """List threads of NAMESPACE, else of all namespaces, those with the latest turns first."""
-    from producer.cli.thread_view import newest  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.service_documents import ThreadsDocument  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.thread_view import newest  # noqa: PLC0415 - same
 
     store = _store(session)
     spaces = store.namespaces() if namespace is None else [_checked(session, store, namespace)]
     total, views = sum(map(store.count, spaces)), newest(store, spaces, limit)
     if session.options.json:
-        rows = [view.as_dict() for view in views]
-        document = {"schema_version": SCHEMA_VERSION, "threads": rows, "total": total, "exit": 0}
-        session.output.data(json.dumps(document, ensure_ascii=False))
+        session.output.document(ThreadsDocument(threads=tuple(view.listed() for view in views), total=total))
         return
     if not views:
         session.output.note("no threads here yet; `proctor run TURNS.jsonl` makes some")
@@ -104,8 +101,7 @@ def show(session: Session, *, namespace: str, thread: str, turns: int) -> None:
     view, users = view_of(namespace, thread, state), store.users(namespace)
     last = last_turns(session.store, view, turns) if turns else []
     if session.options.json:
-        document = {"schema_version": SCHEMA_VERSION, **document_of(view, last, users), "exit": 0}
-        session.output.data(json.dumps(document, ensure_ascii=False))
+        session.output.document(document_of(view, last, users))
         return
     _print_head(session, view)
     if last:
@@ -140,8 +136,9 @@ def remove(session: Session, *, namespace: str, threads: tuple[str, ...]) -> Non
     requests = store.request_ids(namespace, set(threads)) if threads else []
     gone = session.ledger.forget(namespace, threads, requests)
     if session.options.json:
-        document = {"schema_version": SCHEMA_VERSION, "namespace": namespace, "removed": gone, "exit": 0}
-        session.output.data(json.dumps(document))
+        from producer.cli.service_documents import ThreadsRemoved  # noqa: PLC0415 - start-up: as above
+
+        session.output.document(ThreadsRemoved(namespace=namespace, removed=gone))
     else:
         session.output.data(f"{plural(gone, 'thread')} of {namespace} removed")
 
@@ -184,7 +181,7 @@ def _print_head(session: Session, view: "ThreadView") -> None:
     output.data(f"{name} of {view.namespace}\n{status} ({_age(view)} ago)")
 
 
-def _print_turns(session: Session, turns: "Sequence[LastTurn]") -> None:
+def _print_turns(session: Session, turns: "Sequence[FoundTurn]") -> None:
     """Writes the last turns of a thread as a conversation, oldest first, with each decision below."""
     from producer.report.cells import plain  # noqa: PLC0415 - start-up: `--help` must not load it
 

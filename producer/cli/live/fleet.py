@@ -1,9 +1,15 @@
-"""Reads all queues and workers in one round trip; changes nothing."""
+"""Reads queues, workers, runs and dead items once, for people or for programs; changes nothing."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from producer.cli.output import Output, printable
+from producer.cli.run_lookup import listed, wait_reasons
+from producer.cli.runs_table import print_runs
+from producer.cli.service_documents import QueueState, StatusDocument, WorkerState
+from producer.cli.session import Session
+from producer.text import count, duration, plural
 from shared.keys import (
     CLOCK_KEY,
     DEAD_KEY,
@@ -13,9 +19,12 @@ from shared.keys import (
     ring_key,
     workers_key,
 )
-from shared.kinds import Kind, all_kinds
+from shared.kinds import Kind, all_kinds, kind_named
 from shared.names import FINAL_STATES
-from shared.runs import RunInfo, waiting
+from shared.runs import RunInfo, RunStore, waiting
+
+if TYPE_CHECKING:
+    import redis
 
 if TYPE_CHECKING:
     import redis
@@ -23,48 +32,17 @@ if TYPE_CHECKING:
 OPEN_AMONG: Final = 100
 """How many of the newest runs are looked at for open items."""
 HEADINGS: Final = ("OPEN ITEMS", "CHUNKS QUEUED", "AT WORK", "DELAYED", "RUNS WAITING", "WORKERS")
-FIELDS: Final = ("open_items", "queued", "handed_out", "delayed", "runs", "workers")
-"""Of a queue, below `HEADINGS`."""
+WORKER_HEADINGS: Final = ("WORKER", "WORKS ON", "MAX CHUNKS", "LAST SEEN")
 SPARE: Final = ("RUNS WAITING", "DELAYED")
 """Columns that a narrow terminal does without."""
 UNITS: Final = "Open items have no result yet; queued, at work and delayed are chunks of items."
 
 
-class FleetWorker(NamedTuple):
-    """One live worker process."""
-
-    name: str
-    kinds: list[str]
-    """The kinds that it works on."""
-    capacity: int
-    """Chunks it works on at a time."""
-    heard_s: float
-    """Seconds since its last tick."""
-
-
-class Queue(NamedTuple):
-    """Waiting and running chunks of one kind."""
-
-    kind: str
-    queued: int | None
-    """Wake-up calls that no worker has taken yet; None while the broker does not answer."""
-    handed_out: int
-    """Chunks that are published or being worked on."""
-    delayed: int
-    """Chunks that wait until they are due."""
-    runs: int
-    """Runs with chunks that were not handed out yet."""
-    workers: int
-    """Worker processes alive."""
-    open_items: int
-    """Items without a result, of the runs that are under way."""
-
-
 class Overview(NamedTuple):
     """Queues, workers and the dead set."""
 
-    queues: list[Queue]
-    workers: list[FleetWorker]
+    queues: tuple[QueueState, ...]
+    workers: tuple[WorkerState, ...]
     dead: int
     """Items in the dead set."""
 
@@ -95,21 +73,102 @@ def read_overview(
     for info in runs:
         if info.state not in FINAL_STATES:
             open_items[info.kind] += info.total - info.done
-    queues: list[Queue] = []
-    workers: dict[str, FleetWorker] = {}
+    queues, workers = list[QueueState](), dict[str, WorkerState]()
     for kind, start in zip(all_kinds(), range(0, len(rest), 5), strict=True):
         registered, capacity, live, parked, ring = rest[start : start + 5]
         found = waiting.live_workers(now_ms, clock, registered, capacity)
         queues.append(
-            Queue(kind.name, lengths[kind], int(live), int(parked), int(ring), len(found), open_items[kind])
+            QueueState(
+                kind.name, lengths[kind], int(live), int(parked), int(ring), len(found), open_items[kind]
+            )
         )
         _add_workers(workers, kind.name, found)
-    return Overview(queues, sorted(workers.values()), int(dead))
+    return Overview(tuple(queues), tuple(workers[name] for name in sorted(workers)), int(dead))
 
 
-def _add_workers(workers: dict[str, FleetWorker], kind: str, found: Iterable[waiting.Worker]) -> None:
+def queue_cells(queue: QueueState) -> tuple[str, ...]:
+    """Writes a queue below `HEADINGS`, after its name."""
+    numbers = (
+        queue.open_items,
+        queue.queued,
+        queue.handed_out,
+        queue.delayed,
+        queue.runs,
+        queue.workers,
+    )
+    return (queue.kind, *map(count, numbers))
+
+
+def worker_cells(process: WorkerState) -> tuple[str, ...]:
+    """Writes a worker below `WORKER_HEADINGS`."""
+    heard = f"{duration(process.heard_s)} ago"
+    return printable(process.name), ", ".join(process.kinds), count(process.capacity), heard
+
+
+def _add_workers(workers: dict[str, WorkerState], kind: str, found: Iterable[waiting.Worker]) -> None:
     """Adds the workers of one kind to those of the others: a process may work on several."""
     for name, capacity, heard_s, _ in found:
-        known = workers.get(name, FleetWorker(name, [], 0, heard_s))
+        known = workers.get(name, WorkerState(name, (), 0, heard_s))
         most, least = max(known.capacity, capacity), min(known.heard_s, heard_s)
-        workers[name] = FleetWorker(name, [*known.kinds, kind], most, round(least, 1))
+        workers[name] = WorkerState(name, (*known.kinds, kind), most, round(least, 1))
+
+
+def status_document(session: Session, limit: int, store: RunStore) -> StatusDocument:
+    """Looks once, for programs.
+
+    Args:
+        session: access to Redis.
+        limit: most runs.
+        store: reads them.
+
+    Raises:
+        RedisUnreachableError: Redis stays away.
+    """
+    (overview, runs), connection = _look(session, limit, store), session.connection
+    why = wait_reasons(store, runs)
+    return StatusDocument(
+        redis=connection.target.display,
+        embedded=connection.embedded,
+        queues=overview.queues,
+        workers=overview.workers,
+        runs=tuple(listed(info, why.get(info.run, "")) for info in runs),
+        dead=overview.dead,
+    )
+
+
+def print_status(session: Session, limit: int) -> None:
+    """Looks once and prints it for people; see `status_document`."""
+    (overview, runs), connection = _look(session, limit, session.store), session.connection
+    output = session.output
+    _print_queues(output, overview)
+    if runs:
+        output.data("")
+        working = {kind_named(queue.kind) for queue in overview.queues if queue.workers}
+        why = wait_reasons(session.store, runs) if overview.workers else {}
+        print_runs(output, runs, why, worked_on=working)
+    output.data("")
+    session.warn_if_unwritable()
+    if not overview.workers and any(info.state not in FINAL_STATES for info in runs):
+        output.warn("no worker is alive; start one with `proctor worker`")
+    if overview.dead:
+        output.data(f"{plural(overview.dead, 'dead item')}, see `proctor dead list`")
+    if any(queue.queued is None for queue in overview.queues):
+        output.warn(f"the broker at {connection.broker.display} does not answer")
+    kind = "embedded Redis" if connection.embedded else "Redis"
+    output.data(output.paint(f"{kind} at {connection.target.display}", "dim"))
+    if connection.broker != connection.target:
+        output.data(output.paint(f"broker at {connection.broker.display}", "dim"))
+
+
+def _look(session: Session, limit: int, store: RunStore) -> tuple[Overview, Sequence[RunInfo]]:
+    newest = store.list(limit=max(limit, OPEN_AMONG))
+    return read_overview(session.client, session.queue_lengths(), newest), newest[:limit]
+
+
+def _print_queues(output: Output, overview: Overview) -> None:
+    """Writes queues, and workers if there are any, as tables."""
+    output.table(("QUEUE", *HEADINGS), map(queue_cells, overview.queues), right=HEADINGS, spare=SPARE)
+    output.data(output.paint(UNITS, "dim"))
+    if overview.workers:
+        output.data("")
+        output.table(WORKER_HEADINGS, map(worker_cells, overview.workers), right=WORKER_HEADINGS[2:])

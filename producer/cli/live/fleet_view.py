@@ -1,6 +1,5 @@
 """Shows the fleet periodically: in place on a terminal, as lines elsewhere, as JSON Lines for programs."""
 
-import json
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -8,12 +7,15 @@ from contextlib import ExitStack
 from time import monotonic
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from producer.cli.error_exit import describe
-from producer.cli.live.fleet import FIELDS, HEADINGS, SPARE, UNITS
+from producer.cli.live.fleet import HEADINGS, SPARE, UNITS, WORKER_HEADINGS, queue_cells, worker_cells
 from producer.cli.live.progress import Meter
 from producer.cli.output import Output, printable
+from producer.cli.service_documents import ListedRun, StatusDocument
 from producer.tables import aligned_lines, drop_columns
-from producer.text import count, duration, plural, rate, share
+from producer.text import count, plural, rate, share
 from shared.errors import RedisUnreachableError
 from shared.names import FINAL_STATES
 
@@ -24,8 +26,6 @@ LINE_EVERY_S: Final = 10.0
 FIRST_HEIGHT: Final = 24
 """Assumed height of a terminal that does not report it."""
 
-Document = Mapping[str, Any]
-
 
 class Rates:
     """Measures the rates of running runs between two snapshots."""
@@ -33,15 +33,15 @@ class Rates:
     def __init__(self) -> None:
         self._meters: dict[str, Meter] = {}
 
-    def of(self, document: Document) -> dict[str, float | None]:
+    def of(self, document: StatusDocument) -> dict[str, float | None]:
         """Adds a snapshot; returns items per second by run."""
-        runs = [run for run in document["runs"] if run["state"] not in FINAL_STATES]
-        self._meters = {run["run_id"]: self._meters.get(run["run_id"], Meter()) for run in runs}
+        runs = [run for run in document.runs if run.state not in FINAL_STATES]
+        self._meters = {run.run_id: self._meters.get(run.run_id, Meter()) for run in runs}
         now_s = monotonic()
-        return {run["run_id"]: self._meters[run["run_id"]].rate(now_s, run["done"]) for run in runs}
+        return {run.run_id: self._meters[run.run_id].rate(now_s, run.done) for run in runs}
 
 
-def watch_fleet(output: Output, read: Callable[[], dict[str, Any]]) -> None:
+def watch_fleet(output: Output, read: Callable[[], StatusDocument]) -> None:
     """Shows the results of `read` until Ctrl-C.
 
     Args:
@@ -57,7 +57,7 @@ def watch_fleet(output: Output, read: Callable[[], dict[str, Any]]) -> None:
 
 
 def screen_lines(
-    document: Document, rates: Mapping[str, float | None], *, width: int, height: int
+    document: StatusDocument, rates: Mapping[str, float | None], *, width: int, height: int
 ) -> list[str]:
     """Formats a snapshot for a terminal of this size: queues, running runs, workers.
 
@@ -67,45 +67,44 @@ def screen_lines(
         width: cells of a line.
         height: lines.
     """
-    queues = [[queue["kind"], *(count(queue[name]) for name in FIELDS)] for queue in document["queues"]]
-    shown, queues = drop_columns(("QUEUE", *HEADINGS), queues, spare=SPARE, width=width)
+    cells = [queue_cells(queue) for queue in document.queues]
+    shown, queues = drop_columns(("QUEUE", *HEADINGS), cells, spare=SPARE, width=width)
     lines = [*aligned_lines(shown, queues, right=HEADINGS, width=width), UNITS[:width], ""]
     columns = ("RUN", "STATE", "DONE", "ITEMS", "RATE", "WAITS FOR")
-    runs = [_run_cells(run, rates[run["run_id"]]) for run in document["runs"] if run["run_id"] in rates]
+    runs = [_run_cells(run, rates[run.run_id]) for run in document.runs if run.run_id in rates]
     if runs:
         lines += [*aligned_lines(columns, runs, right=columns[2:5], width=width), ""]
     else:
         lines += ["no run is under way", ""]
-    heads = ("WORKER", "WORKS ON", "MAX CHUNKS", "LAST SEEN")
-    workers = [_worker_cells(worker) for worker in document["workers"]]
+    workers = [worker_cells(worker) for worker in document.workers]
     if workers:
-        lines += aligned_lines(heads, workers, right=heads[2:], width=width)
+        lines += aligned_lines(WORKER_HEADINGS, workers, right=WORKER_HEADINGS[2:], width=width)
     else:
         lines += ["no worker is alive; start one with `proctor worker`"[:width]]
-    if document["dead"]:
-        lines += ["", f"{plural(document['dead'], 'dead item')}, see `proctor dead list`"[:width]]
+    if document.dead:
+        lines += ["", f"{plural(document.dead, 'dead item')}, see `proctor dead list`"[:width]]
     if len(lines) > height:
         hidden = len(lines) - height + 1
         lines = [*lines[: height - 1], f"… and {plural(hidden, 'more line')}"]
     return lines
 
 
-def plain_line(document: Document, rates: Mapping[str, float | None]) -> str:
+def plain_line(document: StatusDocument, rates: Mapping[str, float | None]) -> str:
     """Formats a snapshot as one line of a log."""
-    lengths = [queue["queued"] for queue in document["queues"]]
-    queued = None if None in lengths else sum(lengths)
-    parts = [f"workers {len(document['workers'])} queue {count(queued)} dead {count(document['dead'])}"]
-    for run in document["runs"]:
-        if run["run_id"] in rates:
-            cells = _run_cells(run, rates[run["run_id"]])
+    lengths = [queue.queued for queue in document.queues if queue.queued is not None]
+    queued = None if len(lengths) < len(document.queues) else sum(lengths)
+    parts = [f"workers {len(document.workers)} queue {count(queued)} dead {count(document.dead)}"]
+    for run in document.runs:
+        if run.run_id in rates:
+            cells = _run_cells(run, rates[run.run_id])
             waits = f" waiting: {cells[5]}" if cells[5] else ""
             parts.append(f"{cells[0]} {cells[1]} {cells[2]} of {cells[3]} {cells[4]}{waits}".strip())
     return " | ".join(parts)
 
 
 def _look(
-    read: Callable[[], dict[str, Any]], rates: Rates
-) -> tuple[dict[str, Any] | None, dict[str, float | None]]:
+    read: Callable[[], StatusDocument], rates: Rates
+) -> tuple[StatusDocument | None, dict[str, float | None]]:
     """Reads a snapshot; None while Redis does not answer."""
     try:
         document = read()
@@ -119,7 +118,7 @@ def _look(
 
 def _viewer(
     output: Output, stack: ExitStack
-) -> Callable[[Document | None, Mapping[str, float | None]], None]:
+) -> Callable[[StatusDocument | None, Mapping[str, float | None]], None]:
     """Chooses how snapshots are shown."""
     if output.options.json:
         return lambda document, rates: _print_json(output, document, rates)
@@ -133,7 +132,7 @@ def _viewer(
     place = InPlace(console, transient=False)
     stack.callback(place.close)
 
-    def show(document: Document | None, rates: Mapping[str, float | None]) -> None:
+    def show(document: StatusDocument | None, rates: Mapping[str, float | None]) -> None:
         """Draws a snapshot in place."""
         if document is None:
             place.show(Text("Redis does not answer; waiting for it", no_wrap=True))
@@ -155,11 +154,11 @@ def _painted(lines: Sequence[str], text: Any) -> Any:
     return drawn
 
 
-def _print_json(output: Output, document: Document | None, rates: Mapping[str, float | None]) -> None:
+def _print_json(output: Output, document: StatusDocument | None, rates: Mapping[str, float | None]) -> None:
     """Writes a snapshot as JSON; nothing while Redis does not answer."""
     if document is not None:
-        runs = [{**run, "rate_s": _rounded(rates.get(run["run_id"]))} for run in document["runs"]]
-        output.data(json.dumps({**document, "runs": runs}))
+        runs = tuple(replace(run, rate_s=_rounded(rates.get(run.run_id))) for run in document.runs)
+        output.document(replace(document, runs=runs))
 
 
 class _Lines:
@@ -170,12 +169,12 @@ class _Lines:
         self._last_state: Any = None
         self._last_s = 0.0
 
-    def show(self, document: Document | None, rates: Mapping[str, float | None]) -> None:
+    def show(self, document: StatusDocument | None, rates: Mapping[str, float | None]) -> None:
         """Shows a snapshot."""
         parts: Any = None
         if document is not None:
-            under_way = [(run["run_id"], run["state"]) for run in document["runs"] if run["run_id"] in rates]
-            parts = (len(document["workers"]), under_way, document["dead"])
+            under_way = [(run.run_id, run.state) for run in document.runs if run.run_id in rates]
+            parts = (len(document.workers), under_way, document.dead)
         now_s = monotonic()
         if parts == self._last_state and now_s - self._last_s < LINE_EVERY_S:
             return
@@ -186,24 +185,18 @@ class _Lines:
             self._output.data(printable(plain_line(document, rates)))
 
 
-def _run_cells(run: Mapping[str, Any], per_s: float | None) -> tuple[str, ...]:
+def _run_cells(run: ListedRun, per_s: float | None) -> tuple[str, ...]:
     """Formats a running run."""
     return (
-        printable(run["run_id"]),
-        str(run["state"]),
-        share(run["done"], run["total"]),
-        count(run["total"]),
+        printable(run.run_id),
+        str(run.state),
+        share(run.done, run.total),
+        count(run.total),
         "" if per_s is None else rate(per_s),
-        printable(run["why"]),
+        printable(run.why),
     )
 
 
-def _worker_cells(worker: Mapping[str, Any]) -> tuple[str, ...]:
-    """Formats a worker."""
-    heard = f"{duration(worker['heard_s'])} ago"
-    return printable(worker["name"]), ", ".join(worker["kinds"]), count(worker["capacity"]), heard
-
-
 def _rounded(per_s: float | None) -> float | None:
-    """Writes a rate for programs."""
+    """Rounds a rate for programs."""
     return None if per_s is None else round(per_s, 2)

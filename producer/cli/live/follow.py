@@ -8,9 +8,8 @@ from time import monotonic
 from typing import Final, TypeVar
 
 from producer.cli.error_exit import describe
-from producer.cli.live.progress import Meter, Progress
+from producer.cli.live.progress import Meter, Progress, View
 from producer.cli.live.upstream_monitor import UpstreamMonitor
-from producer.cli.live.view import View
 from producer.cli.local.local_workers import LocalWorkers
 from producer.cli.session import Session
 from producer.run_settings import is_freeform

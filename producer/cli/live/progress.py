@@ -7,7 +7,7 @@ import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from producer.report.cells import plain
 from producer.text import cost, count, duration, rate, share
@@ -92,6 +92,22 @@ class Progress:
         if not self.rate_s or self.state != RunState.RUNNING:
             return None
         return (self.total - self.done) / self.rate_s
+
+
+class View(Protocol):
+    """Shows snapshots of a run."""
+
+    def loading(self, source: str, items: int) -> None:
+        """Shows how much of the input was read."""
+
+    def note(self, text: str) -> None:
+        """Shows a note once."""
+
+    def show(self, progress: Progress) -> None:
+        """Shows a snapshot."""
+
+    def close(self) -> None:
+        """Restores the terminal."""
 
 
 @dataclass(slots=True)

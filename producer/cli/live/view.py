@@ -1,30 +1,14 @@
 """Shows progress on stderr: a view that redraws itself on a terminal, occasional lines elsewhere."""
 
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
-from producer.cli.live.progress import Progress, plain_line, without_numbers
+from producer.cli.live.progress import Progress, View, plain_line, without_numbers
 from producer.cli.output import Output, printable
 from producer.text import plural
 
 LINE_EVERY_S: Final = 10.0
 """Interval between lines of a log while only numbers change."""
-
-
-class View(Protocol):
-    """Shows snapshots of a run."""
-
-    def loading(self, source: str, items: int) -> None:
-        """Shows how much of the input was read."""
-
-    def note(self, text: str) -> None:
-        """Shows a note once."""
-
-    def show(self, progress: Progress) -> None:
-        """Shows a snapshot."""
-
-    def close(self) -> None:
-        """Restores the terminal."""
 
 
 class NoView:

@@ -1,20 +1,132 @@
-"""What the reports of a comparison are made from: two sides, their pairs, and what differs between them."""
+"""What the reports of a comparison are made from: two sides, their pairs in groups, and what differs."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from math import fsum
+from typing import Any, Final, NamedTuple
 
-from producer import kinds
-from producer.aggregate.compared_items import Items, label
-from producer.aggregate.comparison import Comparison, Pair
-from producer.aggregate.comparison_groups import Group, SideFacts, facts_of, groups_of
+from msgspec import UNSET
+
+from producer.aggregate.compared_items import KEY_PARTS, ComparedItem, Items, label
+from producer.aggregate.comparison import GOOD, CompareDocument, ComparedSide, Comparison, Pair
+from producer.aggregate.statistics import mcnemar, percentiles
 from producer.report.comparison.configurations import PROMPT
 from producer.report.comparison.input_differences import InputDifferences, input_differences
 from producer.report.comparison.item_texts import ItemTexts, TextStore
 from producer.report.comparison.setting_differences import Placed, Setting, differing
 from shared.kinds import TURNS, Kind
+from shared.names import Outcome
+
+MOST_GROUPS: Final = 100
+"""Most models, prompts or tags with a group of their own."""
+
+
+@dataclass(slots=True)
+class PairGroup:
+    """The pairs of one model, prompt or tag."""
+
+    name: str
+    pairs: int = 0
+    passed: list[int] = field(default_factory=lambda: [0, 0])
+    """In A and in B."""
+    fixed: int = 0
+    broken: int = 0
+    units: Counter[str] = field(default_factory=Counter)
+    """Fixed less broken, by case or query, where something changed."""
+
+    @property
+    def p_value(self) -> float:
+        """How often chance makes so uneven a split of its cases."""
+        worse, better = (sum(net * sign > 0 for net in self.units.values()) for sign in (-1, 1))
+        return mcnemar(worse, better).p_value
+
+    def add(self, pair: Pair) -> None:
+        """Counts a pair."""
+        was_good, is_good = (item.outcome in GOOD for item in pair)
+        self.pairs += 1
+        self.passed[0] += was_good
+        self.passed[1] += is_good
+        self.fixed += is_good > was_good
+        self.broken += is_good < was_good
+        if is_good != was_good:
+            self.units[pair[1].unit] += is_good - was_good
+
+
+def groups_of(found: Comparison) -> dict[str, list[PairGroup]]:
+    """Groups the pairs of a comparison.
+
+    Returns:
+        Groups by what they are (`model`, `prompt`, `tag`, or `category` of queries), most pairs first;
+        nothing where all pairs belong to one.
+    """
+    groups: dict[str, dict[str, PairGroup]] = {}
+    for pair in found.pairs.all():
+        for facet, name in facets_of(found, pair[1]):
+            named = groups.setdefault(facet, {})
+            if name in named or len(named) < MOST_GROUPS:
+                named.setdefault(name, PairGroup(name)).add(pair)
+    return {
+        facet: sorted(named.values(), key=lambda group: (-group.pairs, group.name))
+        for facet, named in groups.items()
+        if len(named) > 1 or next(iter(named.values())).pairs < found.counts.pairs
+    }
+
+
+def facets_of(found: Comparison, item: ComparedItem) -> Iterator[tuple[str, str]]:
+    """Yields what an item is grouped by: the facet, and its value."""
+    comparing = found.comparing
+    if comparing.names_model:
+        yield from ((facet, item.key[at]) for facet, at in KEY_PARTS.items() if item.key[at])
+    yield from ((comparing.tag, tag) for tag in item.tags)
+
+
+class SideFacts(NamedTuple):
+    """What one run of a comparison had."""
+
+    outcomes: Mapping[str, int]
+    """Items by outcome, skipped ones included."""
+    p95_ms: float | None
+    """95th percentile of latencies, without errors and without answers from the cache."""
+    timed: int
+    """Items that it is of."""
+    cost_usd: float | None
+    """Of answers whose price is known; None where no price is."""
+    each_usd: float | None
+    """The mean of these."""
+
+    @property
+    def total(self) -> int:
+        """All items."""
+        return sum(self.outcomes.values())
+
+    @property
+    def good(self) -> int:
+        """Items that did what they should."""
+        return sum(number for outcome, number in self.outcomes.items() if outcome in GOOD)
+
+
+def facts_of(side: Items) -> SideFacts:
+    """Counts the items of one run."""
+    outcomes = Counter(item.outcome for item in side.items)
+    if side.skipped:
+        outcomes[Outcome.SKIPPED.value] += side.skipped
+    costs = _scores(side, "cost_usd")
+    times = _scores(side, "latency_ms")
+    total = fsum(costs)
+    return SideFacts(
+        outcomes,
+        percentiles(times).get("p95"),
+        len(times),
+        total if costs else None,
+        total / len(costs) if costs else None,
+    )
+
+
+def _scores(side: Items, name: str) -> Sequence[float]:
+    return [item.scores[name] for item in side.items if name in item.scores]
 
 
 class Side(NamedTuple):
@@ -71,10 +183,9 @@ class Side(NamedTuple):
             return ""
         return shlex.join(["proctor", "retry", self.run, "--item", item])
 
-    def as_document(self) -> dict[str, str]:
-        """Returns it for `--json`."""
-        found = {"name": self.name, "source": self.source}
-        return found | ({"label": self.label} if self.label else {})
+    def as_document(self) -> ComparedSide:
+        """Returns it for programs."""
+        return ComparedSide(self.name, self.source, self.label or UNSET)
 
 
 class Shown(NamedTuple):
@@ -96,8 +207,8 @@ class Shown(NamedTuple):
 class Contents:
     """All that a report of a comparison is made from."""
 
-    document: Mapping[str, Any]
-    """As `--json` prints it."""
+    document: CompareDocument
+    """The comparison for programs."""
     found: Comparison
     sides: tuple[Side, Side]
     command: str
@@ -112,7 +223,7 @@ class Contents:
         return one, other
 
     @cached_property
-    def groups(self) -> Mapping[str, Sequence[Group]]:
+    def groups(self) -> Mapping[str, Sequence[PairGroup]]:
         """Pairs by model, prompt and tag."""
         return groups_of(self.found)
 
@@ -140,7 +251,7 @@ class Contents:
         if self.settings is None:
             return "The reports do not say how the runs were configured; compare runs by their ids to see it."
         inputs = self._inputs
-        unit = kinds.of(self.found.kind).compared().comparing.unit
+        unit = self.found.comparing.unit
         parts = [*map(str, self.settings), *inputs.sentences(unit)] or inputs.unexplained(unit)
         if parts:
             number = "one thing differs" if len(parts) == 1 else f"{len(parts)} things differ"
@@ -149,7 +260,7 @@ class Contents:
             return _ended(f"{number}: {'; '.join(parts)}")
         if inputs.unknown and not all(side.is_whole for side in self.sides):
             return "Of the settings in the reports, none differs; compare runs by their ids to see all."
-        changes = self.document["counts"]["pairs"] - self.document["counts"]["unchanged"]
+        changes = any(self.found.pairs.differing())
         return f"No setting differs{self._cause(inputs)}" if changes else "No setting differs."
 
     @cached_property
@@ -179,8 +290,8 @@ class Contents:
         if self.found.kind is TURNS:
             if (
                 any(each.get("namespace") for each in configurations)
-                or self.found.only_a
-                or self.found.only_b
+                or self.found.pairs.only_a
+                or self.found.pairs.only_b
             ):
                 return ": what changed follows from other turns of these threads."
             if not any(each.get("model") for each in configurations):
@@ -189,10 +300,11 @@ class Contents:
 
     def pairs(self) -> Iterator[Shown]:
         """Yields pairs that differ: broken ones, fixed ones, changed ones, then those with another answer."""
-        for sort in ("broken", "fixed", "changed"):
-            for change in getattr(self.found, sort):
-                yield self.shown(sort, change.pair)
-        for pair in self.found.same:
+        pairs = self.found.pairs
+        for sort, found in (("broken", pairs.broken), ("fixed", pairs.fixed), ("changed", pairs.changed)):
+            for pair in found:
+                yield self.shown(sort, pair)
+        for pair in pairs.same:
             shown = self.shown("text", pair)
             if shown.before.answer != shown.after.answer:
                 yield shown

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from producer.aggregate.compared_items import KEY_PARTS
-from producer.aggregate.comparison_groups import Group as Split
 from producer.report.comparison.contents import Contents
-from producer.report.comparison.wording import good_word, listed_transitions, noun
+from producer.report.comparison.contents import PairGroup as Split
+from producer.report.comparison.wording import listed_transitions, noun
 from producer.report.html.rendering import fill
 from producer.text import plural
 from shared.names import Outcome
@@ -58,8 +58,8 @@ class Dumbbell(NamedTuple):
 
 def flips(contents: Contents, texts: int) -> bytes:
     """Writes what became of the pairs, beside it by model or prompt."""
-    document, counts = contents.document, contents.document["counts"]
-    broken, fixed, changed = (counts[name] for name in ("broken", "fixed", "changed"))
+    document, counts = contents.found, contents.found.counts
+    broken, fixed, changed = counts.broken, counts.fixed, counts.changed
     facet = facet_beside(contents)
     splits = contents.groups.get(facet, ())
     shown = splits[:MOST_GROUPS]
@@ -79,7 +79,7 @@ def flips(contents: Contents, texts: int) -> bytes:
         rest = [f"nothing {'fixed' if broken else 'broken'}", *rest]
     drawn = Flips(
         *_bars(broken, fixed),
-        label=f"{broken:,} broken, {fixed:,} fixed, {counts['unchanged']:,} with the same outcome",
+        label=f"{broken:,} broken, {fixed:,} fixed, {counts.unchanged:,} with the same outcome",
         legend=[
             *[("f", f"✗ {broken:,} broken")] * bool(broken),
             *[("p", f"✓ {fixed:,} fixed")] * bool(fixed),
@@ -87,7 +87,7 @@ def flips(contents: Contents, texts: int) -> bytes:
         rest=rest,
         low=low,
     )
-    title = f"{plural(counts['pairs'], noun(document))}, by outcome"
+    title = f"{plural(counts.pairs, noun(document))}, by outcome"
     dumbbells = [_dumbbell(split, low) for split in shown]
     more = f"all {len(splits):,}" if len(splits) > MOST_GROUPS else ""
     return fill(TEMPLATE, "flips", drawn, title, facet, dumbbells, more)
@@ -100,15 +100,15 @@ def facet_beside(contents: Contents) -> str:
 
 def _unchanged(contents: Contents) -> list[str]:
     """Counts what kept its outcome."""
-    unchanged = contents.document["unchanged"]
+    unchanged = contents.found.unchanged
     total = sum(unchanged.values())
     if not total:
         return []
     good = sum(number for word, number in unchanged.items() if word in {Outcome.PASSED, Outcome.DECIDED})
     parts = (
-        f"{good:,} {good_word(contents.document)}, {total - good:,} not"
+        f"{good:,} {contents.found.comparing.good}, {total - good:,} not"
         if good < total
-        else "all " + good_word(contents.document)
+        else "all " + contents.found.comparing.good
     )
     return [f"{total:,} with the same outcome ({parts})"]
 

@@ -69,7 +69,7 @@ def input_differences(found: Comparison, before: Any, after: Any) -> InputDiffer
         after: those of B.
     """
     differences, templates = InputDifferences(), _Templates(before, after)
-    for a, b in found.all_pairs():
+    for a, b in found.pairs.all():
         one, other = Inputs.of(a.inputs), Inputs.of(b.inputs)
         prompts = [_prompt_of(found, item, at) for at, item in enumerate((a, b))]
         parts = {
@@ -124,7 +124,7 @@ def _prompt_of(found: Comparison, item: ComparedItem, side: int) -> str:
     """Returns the prompt of an item, also where cases were paired in spite of it."""
     at = KEY_PARTS["prompt"]
     if found.prompts is not None:
-        return found.prompts[side]
+        return (found.prompts.a, found.prompts.b)[side]
     return item.key[at] if len(item.key) > at + 1 else ""
 
 

@@ -1,12 +1,12 @@
 """Hashes what was asked of each item of a run and how it was judged, so that two runs can be compared."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
 import msgspec
 
-from producer.aggregate.compared_items import Inputs, inputs_of_messages
+from producer.aggregate.compared_items import Inputs, Known, inputs_of_messages
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_hashes import answer_hash, call_hash, hash_of, judging_hash, verdict_hash
 from shared.contracts.case_run import CaseRun, decode_case
@@ -16,8 +16,8 @@ from shared.contracts.sent_messages import messages_as_sent
 from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.runs import RunInfo, TurnRow
 
-Read = Callable[[Any], Mapping[str, Any]]
-"""Returns of a row what a line of results does not contain: `inputs` and `weight`."""
+Read = Callable[[Any], Known | None]
+"""Returns of a row what a line of results does not contain."""
 
 HOW_FAST: Final = frozenset(
     {"concurrency", "together", "delay_s", "owner", "continues", "start_from", "offset"}
@@ -40,7 +40,7 @@ def case_inputs(info: RunInfo) -> Read:
     run = CaseRun.from_snapshot(info.snapshot)
     call, judging = cache(lambda model, prompt: call_hash(run, model, prompt)), judging_hash(run)
 
-    def read(row: ItemRow) -> dict[str, Any]:
+    def read(row: ItemRow) -> Known:
         case = decode_case(row.payload)
         template = run.templates.get(case.prompt_id or "")
         is_rendered = template is not None and template.messages is not None
@@ -61,7 +61,7 @@ def case_inputs(info: RunInfo) -> Read:
                 case, hash_of(judging.hex(), case.vars, run.shared_vars) if run.validators else judging
             ),
         )
-        return {"inputs": inputs, "weight": case.weight}
+        return Known(inputs, case.weight)
 
     return read
 
@@ -71,18 +71,18 @@ def query_inputs(info: RunInfo) -> Read:
     settings = msgspec.to_builtins(QueryRun.from_snapshot(info.snapshot))
     call = {name: value for name, value in settings.items() if name not in {*HOW_FAST, "fold_apostrophes"}}
 
-    def read(row: ItemRow) -> dict[str, Any]:
+    def read(row: ItemRow) -> Known:
         query = _decode(row.payload)
         criteria = [query.get(name) or None for name in CRITERIA_OF_QUERY]
         text = query.get("query")
-        return {
-            "inputs": Inputs(
+        return Known(
+            Inputs(
                 asked=hash_of(text),
                 expected=hash_of(criteria),
                 sent=hash_of(text, call),
                 judged=hash_of(criteria, settings["places"], settings["fold_apostrophes"]),
             )
-        }
+        )
 
     return read
 
@@ -93,13 +93,11 @@ def turn_inputs(info: RunInfo) -> Read:
     policy = (info.snapshot.get("summary_policy"), bool(info.snapshot.get(SIGNALS_ONCE)))
     settings = (policy, msgspec.to_builtins(live))
 
-    def read(row: TurnRow) -> dict[str, Any]:
+    def read(row: TurnRow) -> Known | None:
         if not row.payload:
-            return {}
+            return None
         line = {name: value for name, value in _decode(row.payload).items() if name not in OWN_NAMES}
         alike = hash_of("judged by rules")
-        return {
-            "inputs": Inputs(asked=hash_of(line), expected=alike, sent=hash_of(line, settings), judged=alike)
-        }
+        return Known(Inputs(asked=hash_of(line), expected=alike, sent=hash_of(line, settings), judged=alike))
 
     return read

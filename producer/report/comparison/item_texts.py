@@ -2,12 +2,13 @@
 
 import json
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from tempfile import TemporaryFile
 from typing import Any, Final
 
 import msgspec
 
+from producer.aggregate.compared_lines import CaseLine, ComparedCase, ComparedLine, QueryLine, TurnLine
 from producer.queries.results import AskedQuery
 from producer.report.cases.reasons import without_answer
 from producer.report.queries.check_reasons import FAILED, PASSED, failures, word_of
@@ -16,7 +17,7 @@ from shared.contracts.checks import finding
 from shared.contracts.prompts import SYSTEM_ROLES
 from shared.contracts.query_vocabulary import CHECKS
 
-Line = Mapping[str, Any]
+Line = ComparedLine[Any]
 MOST_CHARS: Final = 20_000
 """Of one text that are kept."""
 _PASSES: Final = {PASSED: True, FAILED: False}
@@ -60,8 +61,8 @@ class TextStore:
     Args:
         read: returns the texts of a line.
 
-    >>> store = TextStore(lambda line: ItemTexts("", line["answer"], ""))
-    >>> places = [store.add({"answer": text}) for text in ("one", "two")]
+    >>> store = TextStore(lambda line: ItemTexts("", line.result, ""))
+    >>> places = [store.add(ComparedLine(outcome="passed", result=text)) for text in ("one", "two")]
     >>> [store.read(place).answer for place in places], store.read(-1).answer
     (['one', 'two'], '')
     >>> store.close()
@@ -99,84 +100,90 @@ NO_TEXTS: Final = ItemTexts("", "", "")
 
 def texts_of_item(line: Line) -> ItemTexts:
     """Returns the result of an item as JSON."""
-    result = line["result"]
+    result = line.result
     answer = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=1)
-    return _texts(line, "" if result is None else answer, "")
+    return _texts(line, _asked(line), "" if result is None else answer)
 
 
-def texts_of_case(line: Line) -> ItemTexts:
+def texts_of_case(line: CaseLine) -> ItemTexts:
     """Returns what was asked, a model's answer, and why it did not pass.
 
-    >>> result = {"raw_output": "No", "message": "no match", "passed": False, "checks": []}
+    >>> result = ComparedCase(model="m", case_index=0, raw_output="No", message="no match")
     >>> messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Yes?"}]
-    >>> found = texts_of_case({"result": result, "error": None, "messages": messages})
+    >>> found = texts_of_case(CaseLine(outcome="failed", result=result, messages=messages))
     >>> found.system, found.asked, found.answer, found.reason
     ('Be brief.', 'Yes?', 'No', 'no match')
     """
-    result, messages = line["result"], list(line.get("messages") or ())
+    result, messages = line.result, list(line.messages or ())
+    if result is None:
+        return _texts(line, _asked(line), "")
     system = messages.pop(0) if messages and messages[0]["role"] in SYSTEM_ROLES else None
     spoken = list(as_read(messages))
     is_plain = len(spoken) == 1 and messages[0]["role"] == "user"
     found = _texts(
-        {"asked": spoken[0].text if is_plain else as_text(spoken), **line},
-        answer_text(result.get("raw_output"), result.get("refusal"), result.get("tool_calls") or ()),
-        "" if result.get("passed") else case_reason(result),
+        line,
+        line.asked or (spoken[0].text if is_plain else as_text(spoken)),
+        answer_text(result.raw_output, result.refusal, result.tool_calls or ()),
+        "" if result.passed else case_reason(result),
     )
     told = _kept(as_text(as_read([system])).partition(": ")[2]) if system else ""
     checks = [
-        CheckText(str(row["name"]), row.get("passed"), row.get("score"), _kept(str(row.get("reason") or "")))
-        for row in result.get("checks") or ()
+        CheckText(row.name, row.passed, row.score, _kept(row.reason or "")) for row in result.checks or ()
     ]
-    anchor = f"#c{result['case_index'] + 1}" if "case_index" in result else ""
-    return msgspec.structs.replace(found, system=told, checks=checks, anchor=anchor)
+    return msgspec.structs.replace(found, system=told, checks=checks, anchor=f"#c{result.case_index + 1}")
 
 
-def case_reason(result: Line) -> str:
+def case_reason(result: ComparedCase) -> str:
     """Returns why a case did not pass; the answer, which stands beside it, is not quoted again.
 
-    >>> case_reason({"message": 'pattern "^Yes" is nowhere in the output, which begins: No', "checks": []})
+    >>> pattern = 'pattern "^Yes" is nowhere in the output, which begins: No'
+    >>> case_reason(ComparedCase(model="m", case_index=0, message=pattern))
     'pattern "^Yes" is nowhere in the output'
-    >>> check = {"name": "contains: 14 days", "passed": False, "score": 0.0, "reason": "not there"}
-    >>> case_reason({"message": "1 of 1 checks failed: …", "checks": [check, check | {"name": "brief"}]})
+    >>> from producer.aggregate.compared_lines import CheckOfCase
+    >>> checks = [CheckOfCase(name, False, 0.0, "not there") for name in ("contains: 14 days", "brief")]
+    >>> case_reason(ComparedCase(model="m", case_index=0, message="1 of 1 checks failed: …", checks=checks))
     'contains: 14 days: not there; brief: not there'
     """
-    failed_checks = [row for row in result.get("checks") or () if row.get("passed") is False]
-    found = [finding(str(row["name"]), str(row.get("reason") or ""), None) for row in failed_checks]
-    reasons = found or [str(result.get("message") or "")]
+    failed_checks = [row for row in result.checks or () if row.passed is False]
+    found = [finding(row.name, row.reason or "", None) for row in failed_checks]
+    reasons = found or [result.message or ""]
     return "; ".join(filter(None, (without_answer(text) for text in reasons)))
 
 
-def texts_of_query(line: Line) -> ItemTexts:
+def texts_of_query(line: QueryLine) -> ItemTexts:
     """Returns the answer of an API, and what its checks found."""
-    query = AskedQuery(line["result"])
-    answer, asked = query.answer if isinstance(query.answer, str) else "", {"asked": query.query, **line}
+    query = AskedQuery(line.result or {})
+    answer, asked = query.answer if isinstance(query.answer, str) else "", _asked(line) or str(query.query)
     if query.is_failed:
-        return _texts(asked, answer, str(query.error or ""))
-    found = _texts(asked, answer, "" if query.passed else "; ".join(failures(query)))
+        return _texts(line, asked, answer, str(query.error or ""))
+    found = _texts(line, asked, answer, "" if query.passed else "; ".join(failures(query)))
     words = {name: word_of(query.check(name)) for name in CHECKS}
     checks = [CheckText(name, _PASSES.get(word)) for name, word in words.items()]
     return msgspec.structs.replace(found, checks=checks)
 
 
-def texts_of_turn(line: Line) -> ItemTexts:
+def texts_of_turn(line: TurnLine) -> ItemTexts:
     """Returns what was decided of a turn and why, with the answer and the summary of the thread."""
-    result = line["result"]
-    parts = [result.get("response")] if isinstance(result.get("response"), str) else []
-    if result.get("reason"):
-        parts.append(": ".join(filter(None, (result["decision"], result["reason"]))))
-    memento = result.get("memento")
-    if isinstance(memento, dict) and result.get("summaryUpdated"):
-        parts += [f"{name}: {_listed(memento[name])}" for name in SUMMARY if memento.get(name)]
-    return _texts(line, "\n".join(map(str, parts)), "")
+    result = line.result
+    if result is None:
+        return _texts(line, _asked(line), "")
+    parts = [] if result.response is None else [result.response]
+    if result.reason:
+        parts.append(": ".join(filter(None, (result.decision, result.reason))))
+    if result.memento and result.summary_updated:
+        parts += [f"{name}: {_listed(result.memento[name])}" for name in SUMMARY if result.memento.get(name)]
+    return _texts(line, _asked(line), "\n".join(parts))
 
 
-def _texts(line: Line, answer: str, reason: str) -> ItemTexts:
+def _asked(line: Line) -> str:
+    return line.asked or line.message or ""
+
+
+def _texts(line: Line, asked: str, answer: str, reason: str = "") -> ItemTexts:
     """Bounds texts; what an error says is the reason."""
-    error = line.get("error")
-    why = str(error["message"] or error["code"]) if isinstance(error, dict) else reason
-    asked = str(line.get("asked") or line.get("message") or "")
+    why = reason if line.error is None else line.error.message or line.error.code
     left = max(0, len(answer) - MOST_CHARS)
-    return ItemTexts(_kept(asked), _kept(answer), _kept(why), left, item=str(line.get("item_id") or ""))
+    return ItemTexts(_kept(asked), _kept(answer), _kept(why), left, item=line.item_id)
 
 
 def _kept(text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from producer.report.cells import plain
-from producer.report.comparison.word_difference import count_changed_lines
+from producer.report.comparison.word_difference import common_ends, count_changed_lines
 from producer.text import plural
 
 SHORT: Final = 48
@@ -78,10 +78,9 @@ class Setting(NamedTuple):
         if not Setting("", before, after).is_long:
             return f"{self.name} {self._quoted(before)} → {self._quoted(after)}"
         removed, added = count_changed_lines(self.before, self.after)
-        parts = [f"{plural(removed, 'line')} removed"] * bool(removed)
-        if added:
-            parts.append(f"{added:,} added" if removed else f"{plural(added, 'line')} added")
-        return f"{self.name} ({', '.join(parts)})"
+        if not removed:
+            return f"{self.name} ({plural(added, 'line')} added)"
+        return f"{self.name} ({plural(removed, 'line')} removed{f', {added:,} added' if added else ''})"
 
     def _quoted(self, text: str) -> str:
         """Writes a value within a sentence; one that is a sentence itself gets quotation marks."""
@@ -193,17 +192,13 @@ def _ends(before: str, after: str) -> tuple[str, str]:
     """
     if "\n" in before or "\n" in after:
         return before, after
-    words = [before.split(" "), after.split(" ")]
-    least, same = min(map(len, words)), 0
-    while same < least and words[0][same] == words[1][same]:
-        same += 1
-    last = 0
-    while last < least - same and words[0][-1 - last] == words[1][-1 - last]:
-        last += 1
-    first, left = max(0, same - AROUND), max(0, last - AROUND)
-    parts = [" ".join(each[first : len(each) - left]) for each in words]
-    head, tail = CUT if first else "", CUT if left else ""
-    return f"{head}{parts[0]}{tail}", f"{head}{parts[1]}{tail}"
+    sides = before.split(" "), after.split(" ")
+    head, tail = (max(0, same - AROUND) for same in common_ends(*sides))
+    one, other = (
+        f"{CUT if head else ''}{' '.join(words[head : len(words) - tail])}{CUT if tail else ''}"
+        for words in sides
+    )
+    return one, other
 
 
 def written(value: Any) -> str:

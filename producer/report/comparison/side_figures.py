@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from producer.aggregate.comparison_groups import SideFacts
-from producer.report.comparison.contents import Contents, Side
-from producer.report.comparison.score_table import amount_of, comparing_of
-from producer.text import bounds, cost, duration, many, plural
+from producer.report.comparison.contents import Contents, Side, SideFacts
+from producer.report.comparison.wording import amount_of
+from producer.text import bounds, cost, duration, many, percent, plural
 
 LEAST_MS: Final = 10.0
 """Latency from which a change of it in percent is more than rounding."""
@@ -45,8 +44,7 @@ def side_figures(contents: Contents) -> Sequence[SideFigures]:
     Changes in percent are only written where both runs have the same items: totals and percentiles of runs
     of other sizes cannot be compared.
     """
-    counts, first = contents.document["counts"], contents.facts[0]
-    is_same = not any(counts[f"{key}_{side}"] for key in ("only", "skipped") for side in "ab")
+    is_same, first = contents.found.counts.are_all_paired, contents.facts[0]
     return [
         _figures(contents, letter, side, facts, first if is_same and letter == "b" else None)
         for letter, side, facts in zip("ab", contents.sides, contents.facts, strict=True)
@@ -57,8 +55,8 @@ def _figures(
     contents: Contents, letter: str, side: Side, facts: SideFacts, before: SideFacts | None
 ) -> SideFigures:
     """Writes one side; `before` is what its figures may be compared with."""
-    item, rate = comparing_of(contents.document).item, contents.document["pass_rate"][letter]
-    interval = "-".join(bounds(rate))
+    item, rates = contents.found.comparing.item, contents.found.pass_rate
+    rate = rates.a if letter == "a" else rates.b
     return SideFigures(
         letter=letter.upper(),
         title=side.title,
@@ -69,7 +67,7 @@ def _figures(
         began=_minute(side.began),
         later=_later(contents.sides[0].began, side.began) if letter == "b" else "",
         size=f"{facts.total:,}",
-        rate=f"{100 * rate['value']:.1f}% ({interval})" if rate["n"] else f"no {many(item)}",
+        rate=f"{percent(rate.value)} ({'-'.join(bounds(rate))})" if rate.n else f"no {many(item)}",
         p95=_p95(facts, before),
         cost=_cost(facts, before, item),
     )

@@ -7,27 +7,26 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from producer.aggregate.compared_items import ComparedItem
-from producer.aggregate.comparison_groups import SideFacts, facets_of
+from producer.aggregate.comparison import PASS_RATE
 from producer.report.cases.reasons import GAP, Reason, Wordings
-from producer.report.comparison.contents import Contents, Shown
+from producer.report.comparison.contents import Contents, Shown, SideFacts, facets_of
 from producer.report.comparison.html_flips import MOST_GROUPS, facet_beside, flips, text_words
 from producer.report.comparison.item_texts import CheckText, ItemTexts
-from producer.report.comparison.score_table import PASS_RATE, comparing_of, score_table
 from producer.report.comparison.side_figures import SideFigures, latency, side_figures
 from producer.report.comparison.word_difference import (
     MOST_STEPS,
-    Difference,
-    Part,
+    Stretch,
+    TextDifference,
     compare_lines,
     compare_words,
 )
 from producer.report.comparison.wording import (
     LISTS,
     TONES,
-    good_word,
     headline,
     noun,
     reason_of,
+    score_table,
     sentences,
 )
 from producer.report.html.rendering import fill, text_limit
@@ -39,8 +38,8 @@ FOLDER: Final = "comparison"
 TEMPLATE: Final = "comparison/page.html.j2"
 MOST_TEXTS: Final = 2_000
 """Pairs with the same outcome and another answer that are shown; the others are counted."""
-PAGE_STEPS: Final = 1_000_000_000
-"""Pairs of words that are looked at for all rows of a page."""
+PAGE_STEPS: Final = 200_000_000
+"""Pairs of equal words that are compared for all rows of a page."""
 LEAST_STEPS: Final = 20_000
 FOLDED: Final = 400
 """Characters that are the same in both answers, from which they are folded."""
@@ -65,7 +64,7 @@ _VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\d[\d.,:/-]*')
 _CODE: Final = re.compile(r"\s*(?:[{\[]|\w+\(|```)")
 
 
-class Answer(NamedTuple):
+class AnswerSide(NamedTuple):
     """One answer of a pair, as the template shows it."""
 
     outcome: str
@@ -96,8 +95,8 @@ class PairRow:
     notes: Sequence[str]
     asked: str
     system: str
-    before: Answer
-    after: Answer
+    before: AnswerSide
+    after: AnswerSide
     checks: Sequence[tuple[str, CheckText | None, CheckText | None]]
     """Each check with what it found in A and in B."""
     again: Sequence[tuple[str, str]]
@@ -130,7 +129,7 @@ class _Spooled:
 
 def comparison_page(contents: Contents) -> Iterator[bytes]:
     """Yields the page of a comparison piece by piece; rows are on disk until then."""
-    document, item = contents.document, noun(contents.document)
+    found, item = contents.found, noun(contents.found)
     facets = ("became", "reason", *contents.groups)
     text = text_words(item)[1]
     groups = [
@@ -152,39 +151,39 @@ def comparison_page(contents: Contents) -> Iterator[bytes]:
         yield from _omissions(contents, written)
     finally:
         written.rows.close()
-    facet_shown, unit = facet_beside(contents), comparing_of(document).unit
+    facet_shown, unit = facet_beside(contents), found.comparing.unit
     tables = [
         (facet, splits)
         for facet, splits in contents.groups.items()
         if facet != facet_shown or len(splits) > MOST_GROUPS
     ]
-    words = (good_word(document).capitalize(), many(unit), many(item).capitalize())
-    yield fill(TEMPLATE, "more", score_table(document), tables, words, contents.command, contents.swapped)
+    words = (found.comparing.good.capitalize(), many(unit), many(item).capitalize())
+    yield fill(TEMPLATE, "more", score_table(found), tables, words, contents.command, contents.swapped)
     yield end(_facts(contents), folder=FOLDER, row=item, cell="side", about="About this comparison")
 
 
 def _page(contents: Contents) -> Page:
     """Returns the head of the page: verdict, and sentences on it."""
-    document = contents.document
+    found = contents.found
     names = " → ".join(
         f"{letter} {_shortened(side.title)}" for letter, side in zip("AB", contents.sides, strict=True)
     )
     sources = dict.fromkeys(side.source for side in contents.sides if side.source)
     other = contents.other_input()
     lead = [other] if other else []
-    why = [text.replace(" %", "\u00a0%") for text in (*lead, *sentences(document), *_doubts(contents))]
-    tone = TONES.get(document["verdict"], "")
+    why = [text.replace(" %", "\u00a0%") for text in (*lead, *sentences(found), *_doubts(contents))]
+    tone = TONES.get(found.verdict, "")
     return Page(
-        "Comparison", " and ".join(sources) or "two runs", names, tone, headline(document), why, folder=FOLDER
+        "Comparison", " and ".join(sources) or "two runs", names, tone, headline(found), why, folder=FOLDER
     )
 
 
 def _doubts(contents: Contents) -> list[str]:
     """Returns a sentence on whether the verdict rests on one model, or on all of them together."""
-    document, models = contents.document, contents.groups.get("model", ())
-    if len(models) < 2 or document["verdict"] == "no significant difference":  # noqa: PLR2004 - of one there is no other
+    found, models = contents.found, contents.groups.get("model", ())
+    if len(models) < 2 or found.verdict == "no significant difference":  # noqa: PLR2004 - of one there is no other
         return []
-    alone = [split.name for split in models if split.p_value <= document["test"]["level"]]
+    alone = [split.name for split in models if split.p_value <= found.test.level]
     if not alone:
         return ["No model changed significantly by itself; together they did."]
     return [f"Of the models, only {alone[0]} changed significantly by itself."] if len(alone) == 1 else []
@@ -214,11 +213,15 @@ def _diff_lines(before: str, after: str) -> list[tuple[str, str]]:
 
 def _card(contents: Contents, side: SideFigures, facts: SideFacts) -> dict[str, Any]:
     """Returns the title and the two lines of figures of one side."""
-    document = contents.document
+    found = contents.found
     errors, skipped = (facts.outcomes.get(word, 0) for word in (Outcome.ERROR, Outcome.SKIPPED))
     rate = f"{side.rate.replace('(', '(95% interval ')}"
-    figures = [plural(errors, "error")] * bool(errors) + [f"{skipped:,} skipped"] * bool(skipped)
-    figures += [f"P95 {side.p95}"] * bool(side.p95) + [side.cost] * bool(side.cost)
+    figures = (
+        plural(errors, "error") if errors else "",
+        f"{skipped:,} skipped" if skipped else "",
+        f"P95 {side.p95}" if side.p95 else "",
+        side.cost,
+    )
     source = contents.sides[0 if side.letter == "A" else 1].source
     return {
         "letter": side.letter,
@@ -227,14 +230,14 @@ def _card(contents: Contents, side: SideFigures, facts: SideFacts) -> dict[str, 
         "when": ", ".join(filter(None, [f"{side.began} UTC" if side.began else "", side.later])),
         "run": side.run if side.heading != side.run else "",
         "source": source if source != side.heading else "",
-        "rate": f"{facts.good:,} of {plural(facts.total, noun(document))} {good_word(document)}: {rate}",
-        "facts": figures,
+        "rate": f"{facts.good:,} of {plural(facts.total, noun(found))} {found.comparing.good}: {rate}",
+        "facts": [figure for figure in figures if figure],
     }
 
 
 def _tools(contents: Contents, written: _Spooled, facets: Sequence[str]) -> bytes:
     """Writes search, chips, choices and reasons."""
-    item = noun(contents.document)
+    item = noun(contents.found)
     chips = [
         Chip("became", "broken", "✗ Broken"),
         Chip("became", "fixed", "✓ Fixed"),
@@ -257,8 +260,8 @@ def _tools(contents: Contents, written: _Spooled, facets: Sequence[str]) -> byte
 
 def _spooled(contents: Contents, rows: Rows) -> _Spooled:
     """Writes the rows to disk."""
-    found = contents.found
-    number = len(found.broken) + len(found.fixed) + len(found.changed) + min(MOST_TEXTS, len(found.same))
+    counts = contents.found.counts
+    number = counts.pairs - counts.unchanged + min(MOST_TEXTS, counts.unchanged)
     steps = max(LEAST_STEPS, min(MOST_STEPS, PAGE_STEPS // max(1, number)))
     written = _Spooled(rows, text_limit(number), steps)
     for at, shown in enumerate(contents.pairs()):
@@ -365,7 +368,7 @@ def reason_kind(shown: Shown) -> str:
     return _VALUES.sub("…", reason.partition("; ")[0])[:KIND_CHARS]
 
 
-def _notes(shown: Shown, difference: Difference) -> list[str]:
+def _notes(shown: Shown, difference: TextDifference) -> list[str]:
     """Returns notes on a pair that its answers do not show by themselves."""
     notes = []
     if shown.sort == "broken" and shown.pair[1].outcome == Outcome.ERROR:
@@ -381,12 +384,14 @@ def _notes(shown: Shown, difference: Difference) -> list[str]:
     return notes
 
 
-def _answer(item: ComparedItem, texts: ItemTexts, parts: Sequence[Part], tag: str, limit: int) -> Answer:
+def _answer(
+    item: ComparedItem, texts: ItemTexts, parts: Sequence[Stretch], tag: str, limit: int
+) -> AnswerSide:
     """Prepares one side of a pair."""
     ms = item.scores.get("latency_ms")
     shown = texts.answer[:limit]
     reason = texts.reason
-    return Answer(
+    return AnswerSide(
         outcome=LETTERS.get(item.outcome, "n"),
         word=item.word,
         took="" if not ms else latency(ms),
@@ -399,10 +404,10 @@ def _answer(item: ComparedItem, texts: ItemTexts, parts: Sequence[Part], tag: st
     )
 
 
-def _folded(parts: Sequence[Part]) -> Iterator[tuple[str, str]]:
+def _folded(parts: Sequence[Stretch]) -> Iterator[tuple[str, str]]:
     """Yields stretches of an answer; of long ones without a change, the middle is folded.
 
-    >>> [kind for kind, _ in _folded([Part("a" * 900, False), Part("b", True), Part("c", False)])]
+    >>> [kind for kind, _ in _folded([Stretch("a" * 900, False), Stretch("b", True), Stretch("c", False)])]
     ['far', '', 'changed', '']
     """
     is_marked = any(part.is_changed for part in parts)
@@ -419,9 +424,10 @@ def _folded(parts: Sequence[Part]) -> Iterator[tuple[str, str]]:
 
 def _omissions(contents: Contents, written: _Spooled) -> Iterator[bytes]:
     """Yields the note on pairs that are not shown."""
-    item = noun(contents.document)
-    same, more = contents.document["counts"]["unchanged"] - written.texts, written.texts - MOST_TEXTS
-    omissions = [f"{plural(same, item)} not shown: the same in both runs."] * bool(same)
+    item, omissions = noun(contents.found), list[str]()
+    same, more = contents.found.counts.unchanged - written.texts, written.texts - MOST_TEXTS
+    if same:
+        omissions.append(f"{plural(same, item)} not shown: the same in both runs.")
     if more > 0:
         omissions.append(f"{plural(more, item)} more with another text and the same outcome: not shown.")
     if omissions:
@@ -435,18 +441,14 @@ def _shortened(name: str) -> str:
 
 def _facts(contents: Contents) -> Iterator[tuple[str, str]]:
     """Yields what was compared, for the fold at the foot."""
-    document = contents.document
-    test, counts = document["test"], document["counts"]
+    found = contents.found
+    test, counts, unit = found.test, found.counts, found.comparing.unit
     for letter, side in zip("AB", contents.sides, strict=True):
         yield letter, " · ".join(filter(None, (side.name, side.source, side.began)))
-    unit = comparing_of(document).unit
-    yield (
-        "in both",
-        f"{plural(counts['pairs'], noun(document))}; the test counts {plural(test['units'], unit)}",
-    )
-    yield "test", f"McNemar ({test['method']}), p {test['p_value']:.4g}, exact {test['exact_p']:.4g}"
-    if rate := document["scores"].get(PASS_RATE):
-        yield "interval of the rate", f"{METHODS.get(rate['method'], rate['method'])}, by {unit}"
-    yield "level", f"{test['level']:g}, for each of what is judged {test['level_each']:g}"
-    yield "only in A, only in B", f"{counts['only_a']:,}, {counts['only_b']:,}"
-    yield "skipped in A, in B", f"{counts['skipped_a']:,}, {counts['skipped_b']:,}"
+    yield "in both", f"{plural(counts.pairs, noun(found))}; the test counts {plural(test.units, unit)}"
+    yield "test", f"McNemar ({test.method}), p {test.p_value:.4g}, exact {test.exact_p:.4g}"
+    if rate := found.scores.get(PASS_RATE):
+        yield "interval of the rate", f"{METHODS.get(rate.method, rate.method)}, by {unit}"
+    yield "level", f"{test.level:g}, for each of what is judged {test.level_each:g}"
+    yield "only in A, only in B", f"{counts.only_a:,}, {counts.only_b:,}"
+    yield "skipped in A, in B", f"{counts.skipped_a:,}, {counts.skipped_b:,}"

@@ -1,21 +1,20 @@
 """Writes a comparison as Markdown: the sentence first, then what was broken, fixed and changed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
-from typing import Any, Final
+from typing import Final
 
-from producer.aggregate.comparison_groups import Group
+from producer.aggregate.comparison import Comparison
 from producer.report.cells import markdown
-from producer.report.comparison.contents import Contents, Shown
-from producer.report.comparison.score_table import score_table
+from producer.report.comparison.contents import Contents, PairGroup, Shown
 from producer.report.comparison.side_figures import side_figures
-from producer.report.comparison.word_difference import Part, compare_words
+from producer.report.comparison.word_difference import Stretch, compare_words
 from producer.report.comparison.wording import (
     counted,
-    good_word,
     headline,
     noun,
     reason_of,
+    score_table,
     sentences,
     transitions,
 )
@@ -36,19 +35,19 @@ HEADINGS: Final = {
 
 def comparison_markdown(contents: Contents) -> Iterator[str]:
     """Yields the lines of a comparison."""
-    document = contents.document
-    yield from ("# Comparison", "", f"**{MARKS.get(document['verdict'], '=')} {headline(document)}**", "")
+    found = contents.found
+    yield from ("# Comparison", "", f"**{MARKS.get(found.verdict, '=')} {headline(found)}**", "")
     if other_input := contents.other_input():
         yield from (f"**{markdown(other_input)}**", "")
-    good = good_word(document)
+    good = found.comparing.good
     yield from _sides(contents, good)
-    yield from ("", markdown(" ".join(sentences(document))), "", markdown(contents.differences()))
-    yield from ("", counted(document))
-    if changes := transitions(document):
+    yield from ("", markdown(" ".join(sentences(found))), "", markdown(contents.differences()))
+    yield from ("", counted(found))
+    if changes := transitions(found):
         yield from ("", markdown(changes))
-    yield from _scores(document)
+    yield from _scores(found)
     for facet, groups in contents.groups.items():
-        yield from _groups(facet, groups, good, many(noun(document)))
+        yield from _groups(facet, groups, good, many(noun(found)))
     yield from _pairs(contents)
     yield from ("", f"Compare again: `{markdown(contents.command)}`")
 
@@ -58,7 +57,7 @@ def _sides(contents: Contents, good: str) -> Iterator[str]:
     sides, one = side_figures(contents), contents.sides[0]
     wants_cost = any(side.p95 or side.cost for side in sides)
     more = " 95th percentile | cost |" if wants_cost else ""
-    items = many(noun(contents.document))
+    items = many(noun(contents.found))
     yield f"| | {one.by or 'run'} | input | started (UTC) | {items} | {good} (95% interval) |{more}"
     yield f"| --- | --- | --- | --- | ---: | --- |{' --- | --- |' if wants_cost else ''}"
     for side in sides:
@@ -70,12 +69,14 @@ def _sides(contents: Contents, good: str) -> Iterator[str]:
             side.size,
             side.rate,
         ]
-        yield f"| {' | '.join(map(markdown, cells + [side.p95, side.cost] * wants_cost))} |"
+        if wants_cost:
+            cells += [side.p95, side.cost]
+        yield f"| {' | '.join(map(markdown, cells))} |"
 
 
-def _scores(document: Mapping[str, Any]) -> Iterator[str]:
+def _scores(found: Comparison) -> Iterator[str]:
     """Writes the table of scores; checks that did not change are folded below it."""
-    table = score_table(document)
+    table = score_table(found)
     heads = (f"| {' | '.join(table.headings)} |", "| --- | ---: | ---: | ---: | --- | ---: |")
     yield from ("", *heads, *map(_score_row, table.rows))
     if table.note:
@@ -91,7 +92,7 @@ def _score_row(row: Sequence[str]) -> str:
     return f"| {' | '.join(map(markdown, row))} |"
 
 
-def _groups(facet: str, groups: Sequence[Group], good: str, items: str) -> Iterator[str]:
+def _groups(facet: str, groups: Sequence[PairGroup], good: str, items: str) -> Iterator[str]:
     """Writes the table of one facet."""
     yield from ("", f"| {facet} | {items} | {good} in A | {good} in B | broken | fixed | p |")
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
@@ -147,7 +148,7 @@ def _answers(shown: Shown) -> list[str]:
     ]
 
 
-def _marked(parts: Sequence[Part], tag: str) -> str:
+def _marked(parts: Sequence[Stretch], tag: str) -> str:
     return "".join(
         f"<{tag}>{_text(part.text)}</{tag}>" if part.is_changed else _text(part.text) for part in parts
     )

@@ -9,13 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
 LEAST_SHARED: Final = 1 / 3
 """Texts that share less of their words are shown without marks: very many marks cannot be read."""
-MOST_STEPS: Final = 5_000_000
-"""Pairs of equal words that may be looked at for two texts, about half a second."""
+MOST_STEPS: Final = 500_000
+"""Pairs of equal words in two texts up to which these are compared: half a second at most, as a rule."""
 
 Sort = Literal["same", "spaces", "words", "lines", "long", "rewritten"]
 
@@ -31,7 +31,7 @@ _TOKEN: Final = re.compile(
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-class Part(NamedTuple):
+class Stretch(NamedTuple):
     """A stretch of a text."""
 
     text: str
@@ -39,24 +39,24 @@ class Part(NamedTuple):
     """Whether the other text does not have it here."""
 
 
-class Difference(NamedTuple):
+class TextDifference(NamedTuple):
     """Two texts in parts."""
 
-    before: Sequence[Part]
-    after: Sequence[Part]
+    before: Sequence[Stretch]
+    after: Sequence[Stretch]
     sort: Sort
     """How they differ. `spaces`: in white space only; `lines`: whole lines are marked, because the texts are
     long; `long`: all between their common beginning and end is; `rewritten`: nothing is, they share too
     little."""
 
 
-def compare_words(before: str, after: str, *, most_steps: int = MOST_STEPS) -> Difference:
+def compare_words(before: str, after: str, *, most_steps: int = MOST_STEPS) -> TextDifference:
     """Compares two texts word by word; long ones line by line.
 
     Args:
         before: the text in A.
         after: the text in B.
-        most_steps: what comparing may cost; beyond, larger parts are compared.
+        most_steps: pairs of equal words; beyond, larger parts are compared.
 
     >>> compare_words("a b", " a  b").sort, compare_words("one two three", "four five six").sort
     ('spaces', 'rewritten')
@@ -65,21 +65,19 @@ def compare_words(before: str, after: str, *, most_steps: int = MOST_STEPS) -> D
     """
     if before == after:
         return _plain(before, after, "same")
-    ours, theirs = _tokens(before), _tokens(after)
+    ours, theirs = _TOKEN.findall(before), _TOKEN.findall(after)
     ours_keys, theirs_keys = [text.rstrip() for text in ours], [text.rstrip() for text in theirs]
     if [*filter(None, ours_keys)] == [*filter(None, theirs_keys)]:  # white space at the beginning has no word
         return _plain(before, after, "spaces")
     if _shared(ours_keys, theirs_keys) < LEAST_SHARED:
         return _plain(before, after, "rewritten")
-    found = _changes(ours_keys, theirs_keys, most_steps)
-    if found is not None:
-        return Difference(_parts(ours, found[0]), _parts(theirs, found[1]), "words")
+    if found := _changes(ours_keys, theirs_keys, most_steps):
+        return TextDifference(_parts(ours, found[0]), _parts(theirs, found[1]), "words")
     lines = _LINE.findall(before), _LINE.findall(after)
-    found = _changes(*lines, most_steps)
-    if found is not None and not all(found[0]):
-        return Difference(_parts(lines[0], found[0]), _parts(lines[1], found[1]), "lines")
+    if (found := _changes(*lines, most_steps)) and not all(found[0]):
+        return TextDifference(_parts(lines[0], found[0]), _parts(lines[1], found[1]), "lines")
     found = _changed_middles(ours_keys, theirs_keys)
-    return Difference(_parts(ours, found[0]), _parts(theirs, found[1]), "long")
+    return TextDifference(_parts(ours, found[0]), _parts(theirs, found[1]), "long")
 
 
 def count_changed_lines(before: str, after: str) -> tuple[int, int]:
@@ -100,30 +98,22 @@ def compare_lines(before: str, after: str) -> list[tuple[str, str]]:
     """
     ours, theirs = before.split("\n"), after.split("\n")
     found = _changes(ours, theirs, MOST_STEPS) or _changed_middles(ours, theirs)
-    rest, lines = iter(zip(theirs, found[1], strict=True)), list[tuple[str, str]]()
-    for line, is_changed in zip(ours, found[0], strict=True):
-        if is_changed:
+    lines, at = list[tuple[str, str]](), 0
+    for line, is_gone in zip(ours, found[0], strict=True):
+        if is_gone:
             lines.append(("-", line))
             continue
-        for other, is_new in rest:
-            lines.append(("+" if is_new else " ", other))
-            if not is_new:
-                break
-    return lines + [("+", other) for other, _ in rest]
+        while found[1][at]:
+            lines.append(("+", theirs[at]))
+            at += 1
+        lines.append((" ", line))
+        at += 1
+    return lines + [("+", other) for other in theirs[at:]]
 
 
-def _plain(before: str, after: str, sort: Sort) -> Difference:
+def _plain(before: str, after: str, sort: Sort) -> TextDifference:
     """Returns both texts without a mark."""
-    return Difference([Part(before, is_changed=False)], [Part(after, is_changed=False)], sort)
-
-
-def _tokens(text: str) -> list[str]:
-    """Cuts a text into words and signs, each with the white space behind it.
-
-    >>> _tokens(" naïve: ก日本 x1")
-    [' ', 'naïve', ': ', 'ก', '日', '本 ', 'x1']
-    """
-    return _TOKEN.findall(text)
+    return TextDifference([Stretch(before, is_changed=False)], [Stretch(after, is_changed=False)], sort)
 
 
 def _shared(before: Sequence[str], after: Sequence[str]) -> float:
@@ -140,38 +130,32 @@ def _changes(
     before: Sequence[str], after: Sequence[str], most_steps: int
 ) -> tuple[list[bool], list[bool]] | None:
     """Returns which tokens of both sides have no partner; None where finding that out takes too long."""
-    head, tail = _common_ends(before, after)
-    ours, theirs = before[head : len(before) - tail], after[head : len(after) - tail]
-    matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
-    times = Counter(theirs)
-    costs = [0, *accumulate(1 + times[key] for key in ours)]
     changed = _changed_middles(before, after)
-    ranges = [(0, len(ours), 0, len(theirs))]
-    while ranges:
-        first, last, start, end = ranges.pop()
-        most_steps -= costs[last] - costs[first]
-        if most_steps < 0:
-            return None
-        at, other, size = matcher.find_longest_match(first, last, start, end)
-        if size:
-            changed[0][head + at : head + at + size] = [False] * size
-            changed[1][head + other : head + other + size] = [False] * size
-            beside = ((first, at, start, other), (at + size, last, other + size, end))
-            ranges += [each for each in beside if each[0] < each[1] and each[2] < each[3]]
+    head = next((at for at, mark in enumerate(changed[0]) if mark), len(before))
+    ours, theirs = (
+        [token for token, mark in zip(side, marks, strict=True) if mark]
+        for side, marks in ((before, changed[0]), (after, changed[1]))
+    )
+    times = Counter(theirs)
+    if sum(1 + times[token] for token in ours) > most_steps:
+        return None
+    for at, other, size in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
+        changed[0][head + at : head + at + size] = [False] * size
+        changed[1][head + other : head + other + size] = [False] * size
     return changed
 
 
 def _changed_middles(before: Sequence[str], after: Sequence[str]) -> tuple[list[bool], list[bool]]:
     """Calls all changed between the common beginning and the common end."""
-    head, tail = _common_ends(before, after)
+    head, tail = common_ends(before, after)
     one, other = ([head <= at < len(side) - tail for at in range(len(side))] for side in (before, after))
     return one, other
 
 
-def _common_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+def common_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
     """Counts the tokens that two texts begin with, and those that they end with.
 
-    >>> _common_ends("abcde", "abXde"), _common_ends("aa", "aaa")
+    >>> common_ends("abcde", "abXde"), common_ends("aa", "aaa")
     ((2, 2), (2, 0))
     """
     least = min(len(before), len(after))
@@ -180,7 +164,7 @@ def _common_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]
     return head, tail
 
 
-def _parts(tokens: Sequence[str], changed: Sequence[bool]) -> list[Part]:
+def _parts(tokens: Sequence[str], changed: Sequence[bool]) -> list[Stretch]:
     """Joins tokens to stretches; signs between two changed words are changed with them."""
     marks = list(changed)
     places = [at for at, mark in enumerate(marks) if mark]
@@ -190,7 +174,7 @@ def _parts(tokens: Sequence[str], changed: Sequence[bool]) -> list[Part]:
     return list(_stretches(tokens, marks))
 
 
-def _stretches(tokens: Sequence[str], marks: Sequence[bool]) -> Iterator[Part]:
+def _stretches(tokens: Sequence[str], marks: Sequence[bool]) -> Iterator[Stretch]:
     """Yields stretches of equal marks; white space at the end of a changed one belongs to what follows."""
     start, text = 0, ""
     for at in range(len(tokens) + 1):
@@ -201,7 +185,7 @@ def _stretches(tokens: Sequence[str], marks: Sequence[bool]) -> Iterator[Part]:
         text += "".join(tokens[start:at])
         shown = text.rstrip() if marks[start] and at < len(tokens) else text
         if shown:
-            yield Part(shown, is_changed=marks[start])
+            yield Stretch(shown, is_changed=marks[start])
         text, start = text[len(shown) :], at
     if text:
-        yield Part(text, is_changed=False)
+        yield Stretch(text, is_changed=False)

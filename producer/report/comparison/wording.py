@@ -1,21 +1,169 @@
-"""Writes a comparison of two runs in sentences: for the terminal, for Markdown and for a page."""
+"""Writes a comparison of two runs in rows and sentences: for the terminal, for Markdown and for a page."""
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from producer.aggregate.compared_items import CHECK_PREFIX, Comparing
+from producer.aggregate.comparison import PASS_RATE, Comparison, can_differ
 from producer.report.cells import plain
-from producer.report.comparison.score_table import (
-    PASS_RATE,
-    change_of,
-    comparing_of,
-    interval_of,
-    is_beyond_chance,
-    leaves_out_zero,
-    level_of,
-    score_name,
-)
-from producer.text import bounds, plural
+from producer.text import bounds, many, percent, plural
 from shared.names import Outcome
+
+NAMES: Final = {
+    "score": "score",
+    "keywords_found": "keywords found",
+    "rouge_l": "ROUGE-L",
+    "latency_ms": "mean latency",
+    "cost_usd": "cost per {item}",
+}
+"""Scores as people read them."""
+NAME_CHARS: Final = 60
+LEAST_USD: Final = 0.000001
+"""A smaller price is written as less than this."""
+NO_INTERVAL: Final = "-"
+
+
+class ScoreTable(NamedTuple):
+    """The scores of a comparison."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    """Scores, then checks that changed, the most first."""
+    same: Sequence[Sequence[str]]
+    """Checks with the same mean in both."""
+    note: str
+    """What a star means; empty where there is none."""
+
+
+def score_table(found: Comparison) -> ScoreTable:
+    """Returns the scores; means over cases, queries or threads that have the score in both runs."""
+    checks = {name: score for name, score in found.scores.items() if name.startswith(CHECK_PREFIX)}
+    changed = sorted(
+        (name for name in checks if checks[name].difference), key=lambda name: -abs(checks[name].difference)
+    )
+    shown = [*(name for name in found.scores if name not in checks), *changed]
+    return ScoreTable(
+        ("score", "A", "B", "change", f"{level_of(found)} interval", many(found.comparing.unit)),
+        [_row(found, name) for name in shown],
+        [_row(found, name) for name, score in checks.items() if not score.difference],
+        _star_note(found),
+    )
+
+
+def score_name(comparing: Comparing, name: str) -> str:
+    """Names a score.
+
+    >>> from producer.aggregate.compared_items import COMPARED_CASES, COMPARED_TURNS
+    >>> score_name(COMPARED_TURNS, "pass_rate"), score_name(COMPARED_CASES, "cost_usd")
+    ('decided', 'cost per answer')
+    """
+    if name == PASS_RATE:
+        return comparing.good_rate.lower()
+    return NAMES.get(name, name).replace("{item}", comparing.item)
+
+
+def level_of(found: Comparison) -> str:
+    """Writes the confidence of the intervals."""
+    return f"{100 * (1 - found.test.level_each):g}%"
+
+
+def change_of(name: str, value: float) -> str:
+    """Writes a difference with its sign and unit.
+
+    >>> change_of("latency_ms", -12.3), change_of("cost_usd", -0.5), change_of("pass_rate", 0.05)
+    ('-12 ms', '-$0.500000', '+5.0 pts')
+    >>> change_of("score", 0.0)
+    '0'
+    """
+    units = {"latency_ms": " ms", PASS_RATE: " pts", "keywords_found": " pts"}
+    return _signed(name, value) + units.get(name, "") if value else "0"
+
+
+def interval_of(found: Comparison, name: str) -> str:
+    """Writes the interval of a difference; nothing where the cases are too few or all changed alike.
+
+    A bootstrap of a handful of cases shows no doubt where there is much.
+    """
+    score = found.scores[name]
+    if score.low == score.high or not can_differ(score.n, found.test.level_each):
+        return ""
+    return f"{_signed(name, score.low)} to {_signed(name, score.high)}"
+
+
+def amount_of(name: str, value: float) -> str:
+    """Writes a score with its unit.
+
+    >>> amount_of("cost_usd", 0.00002), amount_of("pass_rate", 0.5), amount_of("score", 0.5)
+    ('$0.000020', '50.0%', '0.500')
+    >>> amount_of("cost_usd", 0.0), amount_of("cost_usd", 1e-7)
+    ('$0', '<$0.000001')
+    """
+    if name == "latency_ms":
+        return f"{value:,.0f} ms"
+    if name == "cost_usd":
+        return _dollars(value)
+    return f"{value:.3f}" if _is_score(name) else f"{100 * value:.1f}%"
+
+
+def _row(found: Comparison, name: str) -> list[str]:
+    score, change = found.scores[name], change_of(name, found.scores[name].difference)
+    return [
+        plain(score_name(found.comparing, name), NAME_CHARS),
+        amount_of(name, score.a),
+        amount_of(name, score.b),
+        f"{change} *" if _has_star(found, name) else change,
+        interval_of(found, name) or NO_INTERVAL,
+        f"{score.n:,}",
+    ]
+
+
+def _has_star(found: Comparison, name: str) -> bool:
+    """Whether a score changed by more than chance: outcomes by the test, others by their interval."""
+    if name == PASS_RATE:
+        return found.test.is_significant
+    return bool(interval_of(found, name)) and found.scores[name].leaves_out_zero
+
+
+def _star_note(found: Comparison) -> str:
+    """Explains the stars of a table."""
+    starred = [name for name in found.scores if _has_star(found, name)]
+    if not starred:
+        return ""
+    if starred == [PASS_RATE]:
+        return "* more than chance, by McNemar's test."
+    one_in = round(1 / found.test.level_each)
+    by_chance = f"the interval leaves out 0; by chance, this happens for 1 in {one_in} unchanged scores"
+    if PASS_RATE not in starred:
+        return f"* {by_chance}."
+    rate = score_name(found.comparing, PASS_RATE)
+    return f"* more than chance: {rate} by McNemar's test, other scores where {by_chance}."
+
+
+def _dollars(usd: float) -> str:
+    """Writes a price of one answer, which is a small part of a cent."""
+    return "$0" if not usd else f"<${LEAST_USD:.6f}" if usd < LEAST_USD else f"${usd:.6f}"
+
+
+def _signed(name: str, value: float) -> str:
+    """Writes a difference with its sign; zero has none.
+
+    >>> _signed("latency_ms", -0.3), _signed("score", 0.25), _signed("cost_usd", -0.1)
+    ('0', '+0.250', '-$0.100000')
+    """
+    size = abs(value)
+    if name == "latency_ms":
+        text = f"{round(size):,d}"
+    elif name == "cost_usd":
+        return "0" if not size else f"{'-' if value < 0 else '+'}{_dollars(size)}"
+    else:
+        text = f"{size:.3f}" if _is_score(name) else f"{100 * size:.1f}"
+    return f"{'-' if value < 0 else '+'}{text}" if text.strip("$0.") else text
+
+
+def _is_score(name: str) -> bool:
+    """Whether a value is a score from 0 to 1 rather than a share."""
+    return name in {"rouge_l", "score"} or name.startswith(CHECK_PREFIX)
+
 
 if TYPE_CHECKING:
     from producer.report.comparison.contents import Shown
@@ -27,65 +175,42 @@ TONES: Final = {"better": "p", "worse": "f"}
 ALMOST_NEVER: Final = 0.0001
 FEW: Final = 10
 """Changed units below which a test finds little; fewer than five are never significant at a level of 0.05."""
+_OBVIOUS: Final = {"passed → failed", "failed → passed"}
 
 
-def headline(document: Mapping[str, Any]) -> str:
-    """Returns a sentence on what changed from A to B: broken before fixed before changed.
-
-    >>> counts = {"pairs": 6, "broken": 1, "fixed": 0, "changed": 0, "unchanged": 5, "only_a": 1}
-    >>> document = {"kind": "queries", "regressions": [], "counts": counts, "test": {"units": 6}}
-    >>> headline(document | {"verdict": "no significant difference"})
-    'No significant difference: 1 of 6 answers broken, nothing fixed'
-    >>> headline(document | {"verdict": "better", "counts": counts | {"fixed": 3}})
-    'B is better: 1 of 6 answers broken, 3 fixed'
-    """
-    counts = document["counts"]
-    if not any(counts[name] for name in LISTS) and not document["regressions"]:
-        return f"Nothing changed: {_every(counts['pairs'], noun(document))} ended as before"
-    scores = [
-        score_name(document, name).removeprefix("mean ")
-        for name in document["regressions"]
-        if name != "outcomes"
-    ]
-    also = ", also" if "outcomes" in document["regressions"] else ""
-    where = f"{also} in {', '.join(map(plain, scores))}" if scores else ""
-    lead = {"better": "B is better", "worse": f"B is worse{where}"}.get(document["verdict"])
-    return f"{lead or 'No significant difference'}: {_changes(document)}"
+def headline(found: Comparison) -> str:
+    """Returns a sentence on what changed from A to B: broken before fixed before changed."""
+    counts, regressions = found.counts, found.regressions
+    if not (counts.broken or counts.fixed or counts.changed or regressions):
+        item = noun(found)
+        every = f"the only {item}" if counts.pairs == 1 else f"all {plural(counts.pairs, item)}"
+        return f"Nothing changed: {every} ended as before"
+    names = (score_name(found.comparing, name) for name in regressions if name != "outcomes")
+    scores = ", ".join(plain(name.removeprefix("mean ")) for name in names)
+    also = ", also" if "outcomes" in regressions else ""
+    where = f"{also} in {scores}" if scores else ""
+    lead = {"better": "B is better", "worse": f"B is worse{where}"}.get(found.verdict)
+    return f"{lead or 'No significant difference'}: {_changes(found)}"
 
 
-def sentences(document: Mapping[str, Any]) -> list[str]:
+def sentences(found: Comparison) -> list[str]:
     """Writes what the test found, by how much the rate and judged scores changed, and what is in doubt."""
-    counts = document["counts"]
-    found = [_test_sentence(document), *_judged_sentences(document), _rate_sentence(document)]
-    errors = errors_in_b(document)
+    written = [_test_sentence(found), *_judged_sentences(found), _rate_sentence(found)]
+    errors = sum(after.word == Outcome.ERROR for _, after in found.pairs.broken)
     if errors:
-        of = f"{errors:,} of the {counts['broken']:,} broken" if counts["broken"] > 1 else "The broken one"
+        broken = found.counts.broken
+        of = f"{errors:,} of the {broken:,} broken" if broken > 1 else "The broken one"
         ended = "ended in errors" if errors > 1 else "ended in an error"
-        found.append(f"{of} {ended} in B: that may be the API and not the change.")
-    found.append(_left_out(document))
-    return [sentence for sentence in found if sentence]
+        written.append(f"{of} {ended} in B: that may be the API and not the change.")
+    written.append(_left_out(found))
+    return [sentence for sentence in written if sentence]
 
 
-def errors_in_b(document: Mapping[str, Any]) -> int:
-    """Counts items that were broken by an error."""
-    return sum(change["b"] == Outcome.ERROR for change in document["broken"])
-
-
-def noun(document: Mapping[str, Any]) -> str:
-    """Returns the word for what is counted: the unit of the test itself where it has only one answer.
-
-    >>> counts = {"pairs": 6, "only_a": 0, "only_b": 0, "skipped_a": 0, "skipped_b": 0}
-    >>> document = {"kind": "cases", "counts": counts, "test": {"units": 6}}
-    >>> noun(document), noun(document | {"test": {"units": 3}}), noun(document | {"kind": "turns"})
-    ('case', 'answer', 'turn')
-    """
-    comparing = comparing_of(document)
-    return comparing.unit if comparing.item == "answer" and _has_one_each(document) else comparing.item
-
-
-def good_word(document: Mapping[str, Any]) -> str:
-    """Returns what an item did that ended well."""
-    return comparing_of(document).good
+def noun(found: Comparison) -> str:
+    """Returns the word for what is counted: the unit of the test itself where it has only one answer."""
+    comparing, counts = found.comparing, found.counts
+    has_one_each = counts.pairs == found.test.units and counts.are_all_paired
+    return comparing.unit if comparing.item == "answer" and has_one_each else comparing.item
 
 
 def reason_of(shown: "Shown") -> str:
@@ -93,166 +218,119 @@ def reason_of(shown: "Shown") -> str:
     return shown.after.reason or (f"was: {shown.before.reason}" if shown.before.reason else "")
 
 
-def counted(document: Mapping[str, Any]) -> str:
-    """Counts the items that both runs have, their cases, and what became of them; zeros are left out.
-
-    >>> counts = {"pairs": 6, "broken": 1, "fixed": 0, "changed": 0, "unchanged": 5, "only_a": 1}
-    >>> counted({"kind": "queries", "counts": counts, "test": {"units": 3}})
-    '6 answers (3 queries) in both: 1 broken, 5 unchanged.'
-    """
-    counts = document["counts"]
-    parts = [f"{counts[name]:,} {name}" for name in (*LISTS, "unchanged") if counts[name]]
-    return f"{_sized(document)} in both: {', '.join(parts)}."
+def counted(found: Comparison) -> str:
+    """Counts the items that both runs have, their cases, and what became of them; zeros are left out."""
+    counts = found.counts
+    numbers = (counts.broken, counts.fixed, counts.changed, counts.unchanged)
+    parts = [f"{n:,} {name}" for n, name in zip(numbers, (*LISTS, "unchanged"), strict=True) if n]
+    return f"{_sized(found)} in both: {', '.join(parts)}."
 
 
-def transitions(document: Mapping[str, Any]) -> str:
-    """Lists what became what, the most frequent first; nothing that `broken` and `fixed` already show.
-
-    >>> counts = {"pairs": 4, "unchanged": 3, "only_a": 1}
-    >>> share = {"value": 0.25, "low": 0.05, "high": 0.7, "n": 4}
-    >>> document = {"kind": "turns", "counts": counts, "transitions": {"must → skip": 1}}
-    >>> transitions(document | {"changed_share": share})
-    '1 of 4 turns ended differently (25.0%, 95% interval 5.0-70.0%): 1 must → skip.'
-    >>> transitions({"transitions": {"passed → failed": 3}})
-    ''
-    """
-    if document["transitions"].keys() <= _OBVIOUS:
+def transitions(found: Comparison) -> str:
+    """Lists what became what, the most frequent first; nothing that `broken` and `fixed` already show."""
+    if found.transitions.keys() <= _OBVIOUS:
         return ""
-    counts, share = document["counts"], document["changed_share"]
-    changed = f"{counts['pairs'] - counts['unchanged']:,} of {plural(counts['pairs'], noun(document))}"
-    rate = f"{_percent(share['value'])}, 95% interval {'-'.join(bounds(share))}%"
-    return f"{changed} ended differently ({rate}): {listed_transitions(document)}."
+    counts, share = found.counts, found.changed_share
+    changed = f"{counts.pairs - counts.unchanged:,} of {plural(counts.pairs, noun(found))}"
+    rate = f"{percent(share.value)}, 95% interval {'-'.join(bounds(share))}%"
+    return f"{changed} ended differently ({rate}): {listed_transitions(found)}."
 
 
-def listed_transitions(document: Mapping[str, Any]) -> str:
+def listed_transitions(found: Comparison) -> str:
     """Lists what became what, with counts."""
-    return ", ".join(f"{number:,} {plain(name)}" for name, number in document["transitions"].items())
+    return ", ".join(f"{number:,} {plain(name)}" for name, number in found.transitions.items())
 
 
-_OBVIOUS: Final = {"passed → failed", "failed → passed"}
+def _sized(found: Comparison) -> str:
+    """Counts what both runs have, as `6 turns (3 threads)`."""
+    unit, item = found.comparing.unit, noun(found)
+    size = plural(found.counts.pairs, item)
+    return size if item == unit else f"{size} ({plural(found.test.units, unit)})"
 
 
-def _has_one_each(document: Mapping[str, Any]) -> bool:
-    """Whether each case, query or thread of both runs has one item, so that counts of both are equal."""
-    counts = document["counts"]
-    left_out = ("only_a", "only_b", "skipped_a", "skipped_b")
-    return counts["pairs"] == document["test"]["units"] and not any(counts.get(name) for name in left_out)
-
-
-def _sized(document: Mapping[str, Any]) -> str:
-    """Counts what both runs have.
-
-    >>> _sized({"kind": "turns", "counts": {"pairs": 6}, "test": {"units": 3}})
-    '6 turns (3 threads)'
-    """
-    items, units = document["counts"]["pairs"], document["test"]["units"]
-    unit = comparing_of(document).unit
-    size = plural(items, noun(document))
-    return size if noun(document) == unit else f"{size} ({plural(units, unit)})"
-
-
-def _changes(document: Mapping[str, Any]) -> str:
+def _changes(found: Comparison) -> str:
     """Counts what was broken, fixed and changed, the first of them of how many."""
-    counts, item = document["counts"], noun(document)
-    parts = [(counts[name], name) for name in ("broken", "fixed") if counts[name]]
+    counts, item = found.counts, noun(found)
     changed_noun = "decision" if item == "turn" else item
-    if not parts:
-        if not counts["changed"]:
+    if not counts.broken and not counts.fixed:
+        if not counts.changed:
             return "the outcomes are the same"
-        return f"{counts['changed']:,} of {plural(counts['pairs'], changed_noun)} changed, nothing broken"
-    (number, name), *others = parts
-    other = "fixed" if name == "broken" else "broken"
-    second = f"{others[0][0]:,} {other}" if others else f"nothing {other}"
-    third = f", {plural(counts['changed'], changed_noun)} changed" if counts["changed"] else ""
-    return f"{number:,} of {plural(counts['pairs'], item)} {name}, {second}{third}"
+        return f"{counts.changed:,} of {plural(counts.pairs, changed_noun)} changed, nothing broken"
+    of, fixed = plural(counts.pairs, item), f"{counts.fixed:,} fixed" if counts.fixed else "nothing fixed"
+    text = f"{counts.broken:,} of {of} broken, {fixed}"
+    if not counts.broken:
+        text = f"{counts.fixed:,} of {of} fixed, nothing broken"
+    return f"{text}, {plural(counts.changed, changed_noun)} changed" if counts.changed else text
 
 
-def _test_sentence(document: Mapping[str, Any]) -> str:
+def _test_sentence(found: Comparison) -> str:
     """Describes whether the change is more than chance, and why: the test that the verdict follows."""
-    test, unit = document["test"], comparing_of(document).unit
-    worse, better, units = test["worse"], test["better"], plural(test["units"], unit)
+    test, unit = found.test, found.comparing.unit
+    worse, better, units = test.worse, test.better, plural(test.units, unit)
     if not worse and not better:
-        if document["counts"]["broken"]:
+        if found.counts.broken:
             return f"No {unit} got better or worse in all: as many of its answers broke as were fixed."
-        return f"None of {units} got better or worse." if test["units"] > 1 else ""
+        return f"None of {units} got better or worse." if test.units > 1 else ""
     if worse == better:
         return f"{worse:,} of {units} got worse and as many got better: no sign of a difference."
     split = f"{worse:,} of {units} got worse, {better or 'none'} better"
     if not worse:
         split = f"{better:,} of {units} got better, none worse"
-    level = test["level_each"]
-    p = f"McNemar's mid-p test: p {_p(test['p_value'], level)}, level {level:g}"
-    if is_beyond_chance(document):
+    p = f"McNemar's mid-p test: p {_p(test.p_value, test.level_each)}, level {test.level_each:g}"
+    if test.is_significant:
         return f"{split}, which is more than chance ({p})."
     changed = worse + better
     few = f"; {plural(changed, f'changed {unit}')} {'is' if changed == 1 else 'are'} too few to decide"
     return f"{split}, which may be chance ({p}){few if changed < FEW else ''}."
 
 
-def _judged_sentences(document: Mapping[str, Any]) -> Iterator[str]:
+def _judged_sentences(found: Comparison) -> Iterator[str]:
     """Writes by how much each judged score became worse, with the interval that shows it."""
-    for name in document["regressions"]:
-        if name in document["scores"]:
-            score, subject = document["scores"][name], plain(score_name(document, name))
+    for name in found.regressions:
+        if name in found.scores:
+            subject = plain(score_name(found.comparing, name))
             yield (
                 f"{subject[:1].upper()}{subject[1:]} is worse by more than chance: "
-                f"{change_of(name, score['difference'])} ({level_of(document)} interval"
-                f" {interval_of(document, name)})."
+                f"{change_of(name, found.scores[name].difference)} ({level_of(found)} interval"
+                f" {interval_of(found, name)})."
             )
 
 
-def _rate_sentence(document: Mapping[str, Any]) -> str:
+def _rate_sentence(found: Comparison) -> str:
     """Writes how the share of good items changed, with its interval, and what decides if the test differs."""
-    score = document["scores"].get(PASS_RATE)
+    score, name = found.scores.get(PASS_RATE), found.comparing.good_rate
     if score is None:
         return ""
-    name = comparing_of(document).good_rate
-    counts = document["counts"]
-    if any(counts[key] for key in ("only_a", "only_b", "skipped_a", "skipped_b")):
-        name += f" over the {_sized(document)} in both:"
-    rates = [_percent(score[side]) for side in "ab"]
-    shown = interval_of(document, PASS_RATE)
-    interval = f" ({level_of(document)} interval {shown})" if shown else ""
-    if not score["difference"]:
+    if not found.counts.are_all_paired:
+        name += f" over the {_sized(found)} in both:"
+    shown = interval_of(found, PASS_RATE)
+    interval = f" ({level_of(found)} interval {shown})" if shown else ""
+    if not score.difference:
         of_change = interval.replace("interval", "interval of the change")
-        return f"{name} {rates[0]} in A and B{of_change}."
-    way = "a gain" if score["difference"] > 0 else "a loss"
-    points = f"{100 * abs(score['difference']):.1f} points{interval}"
-    return f"{name} {rates[0]} → {rates[1]}, {way} of {points}.{_disagreement(document)}"
+        return f"{name} {percent(score.a)} in A and B{of_change}."
+    way = "a gain" if score.difference > 0 else "a loss"
+    points = f"{100 * abs(score.difference):.1f} points{interval}"
+    sentence = f"{name} {percent(score.a)} → {percent(score.b)}, {way} of {points}."
+    if not shown or score.leaves_out_zero == found.test.is_significant:
+        return sentence
+    zero = "leaves out 0" if score.leaves_out_zero else "includes 0"
+    return f"{sentence} This interval, computed by another method, {zero}; the verdict follows the test."
 
 
-def _disagreement(document: Mapping[str, Any]) -> str:
-    """Notes that the verdict follows the test where the interval of the rate would have another one."""
-    score = document["scores"][PASS_RATE]
-    if not interval_of(document, PASS_RATE) or leaves_out_zero(score) == is_beyond_chance(document):
-        return ""
-    zero = "leaves out 0" if leaves_out_zero(score) else "includes 0"
-    return f" This interval, computed by another method, {zero}; the verdict follows the test."
-
-
-def _left_out(document: Mapping[str, Any]) -> str:
+def _left_out(found: Comparison) -> str:
     """Counts what could not be compared."""
-    counts, item = document["counts"], comparing_of(document).item
+    counts, item = found.counts, found.comparing.item
     parts = [
-        f"{plural(counts[f'{key}_{side}'], item)} {words} {side.upper()}"
-        for key, words in (("only", "only in"), ("skipped", "skipped in"))
-        for side in "ab"
-        if counts[f"{key}_{side}"]
+        f"{plural(number, item)} {where}"
+        for number, where in (
+            (counts.only_a, "only in A"),
+            (counts.only_b, "only in B"),
+            (counts.skipped_a, "skipped in A"),
+            (counts.skipped_b, "skipped in B"),
+        )
+        if number
     ]
     return f"Not compared: {', '.join(parts)}." if parts else ""
-
-
-def _every(number: int, item: str) -> str:
-    """Names all items.
-
-    >>> _every(1, "answer"), _every(3, "answer")
-    ('the only answer', 'all 3 answers')
-    """
-    return f"the only {item}" if number == 1 else f"all {plural(number, item)}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"
 
 
 def _p(value: float, level: float) -> str:

@@ -1,25 +1,27 @@
 """Two runs are paired by what their items are, and only more than chance is called worse."""
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import pytest
 
+from producer import kinds
 from producer.aggregate.case_groups import ScoreMean
-from producer.aggregate.compared_items import (
-    COMPARED_CASES,
-    COMPARED_QUERIES,
-    COMPARED_TURNS,
-    Items,
-    items_of,
-    lines_of_results,
-    split_by,
+from producer.aggregate.compared_items import Items, items_of, split_by
+from producer.aggregate.compared_lines import lines_of_results
+from producer.aggregate.comparison import (
+    ChangedItem,
+    ComparedCounts,
+    ComparedNames,
+    CompareDocument,
+    ComparedSide,
+    Comparison,
+    compare,
 )
-from producer.aggregate.comparison import Comparison, compare
-from producer.report.comparison.score_table import score_table
-from producer.report.comparison.wording import counted, headline, sentences
-from shared.kinds import CASES, QUERIES, TURNS
+from producer.report.comparison.wording import counted, headline, score_table, sentences, transitions
+from shared.kinds import CASES, QUERIES, TURNS, Kind
+from tests.support.comparisons import known_line
 from tests.support.query_results import answered, one_of_each
 
 
@@ -36,6 +38,11 @@ def case(number: int, outcome: str = "passed", **changes: Any) -> dict[str, Any]
     return line | {"result": None if outcome == "skipped" else result}
 
 
+def document_of(found: Comparison) -> CompareDocument:
+    """A comparison of two runs without names, for programs."""
+    return found.as_document(ComparedSide("a", ""), ComparedSide("b", ""))
+
+
 def turn(thread: str, message: str, decision: str | None = "must") -> dict[str, Any]:
     """A line of a turns run."""
     result = {"threadId": thread, "messageId": message, "decision": decision, "response": None}
@@ -47,9 +54,15 @@ def turn(thread: str, message: str, decision: str | None = "must") -> dict[str, 
     }
 
 
+def items(kind: Kind, lines: Iterable[Mapping[str, Any]]) -> Items:
+    """The items of a run of any kind."""
+    comparing = kinds.of(kind).compared().comparing
+    return items_of(comparing, (known_line(comparing, line) for line in lines))
+
+
 def cases(*lines: dict[str, Any]) -> Items:
     """The items of a cases run."""
-    return items_of(COMPARED_CASES, lines)
+    return items(CASES, lines)
 
 
 def compared(worse: int, total: int = 40, **options: Any) -> Comparison:
@@ -65,22 +78,22 @@ def test_items_meet_whatever_their_order() -> None:
         case(0), case(1, "failed"), case(2), case(3, "failed"), case(4, name="four"), case(9, "skipped")
     )
     b = cases(case(3, "error"), case(2), case(1), case(0, "failed"), case(7))
-    found = compare(CASES, a, b).as_document()
-    assert found["counts"] == {
-        "pairs": 4,
-        "fixed": 1,
-        "broken": 1,
-        "changed": 1,
-        "unchanged": 1,
-        "only_a": 1,
-        "only_b": 1,
-        "skipped_a": 1,
-        "skipped_b": 0,
-    }
-    assert found["broken"] == [{"item": "case 1 · m", "a": "passed", "b": "failed"}]
-    assert found["fixed"] == [{"item": "case 2 · m", "a": "failed", "b": "passed"}]
-    assert (found["only_a"], found["only_b"]) == (["four · m"], ["case 8 · m"])
-    assert found["transitions"] == {"passed → failed": 1, "failed → passed": 1, "failed → error": 1}
+    found = document_of(compare(CASES, a, b))
+    assert found.counts == ComparedCounts(
+        pairs=4,
+        fixed=1,
+        broken=1,
+        changed=1,
+        unchanged=1,
+        only_a=1,
+        only_b=1,
+        skipped_a=1,
+        skipped_b=0,
+    )
+    assert found.broken == (ChangedItem("case 1 · m", "passed", "failed"),)
+    assert found.fixed == (ChangedItem("case 2 · m", "failed", "passed"),)
+    assert (found.only_a, found.only_b) == (("four · m",), ("case 8 · m",))
+    assert found.transitions == {"passed → failed": 1, "failed → passed": 1, "failed → error": 1}
 
 
 @pytest.mark.parametrize(("worse", "regressions"), [(0, []), (1, []), (4, []), (5, ["outcomes"])])
@@ -96,7 +109,7 @@ def test_the_other_way_round_it_is_better() -> None:
     there, back = compare(CASES, a, b), compare(CASES, b, a)
     assert (there.verdict, back.verdict) == ("better", "worse")
     assert there.test.p_value == back.test.p_value
-    assert [score.difference.value for score in there.scores if score.name == "pass_rate"] == [1.0]
+    assert there.scores["pass_rate"].difference == 1.0
 
 
 def test_repeats_and_models_of_one_case_count_once() -> None:
@@ -104,13 +117,14 @@ def test_repeats_and_models_of_one_case_count_once() -> None:
     before = cases(*[case(0, repeat=repeat, model=model) for repeat in range(5) for model in "mn"])
     after = cases(*[case(0, "failed", repeat=repeat, model=model) for repeat in range(5) for model in "mn"])
     found = compare(CASES, before, after)
-    assert (len(found.broken), found.units, found.worse, found.regressions) == (10, 1, 1, [])
+    assert (found.counts.broken, found.test.units, found.test.worse) == (10, 1, 1)
+    assert found.regressions == []
 
 
 def test_two_models_are_compared_case_by_case() -> None:
     """When each run asked one model, and not the same, the cases meet in spite of it."""
     found = compare(CASES, cases(case(0), case(1)), cases(case(0, model="n"), case(1, model="n")))
-    assert (found.pairs, found.models) == (2, ("m", "n"))
+    assert (found.counts.pairs, found.models) == (2, ComparedNames("m", "n"))
 
 
 def test_scores_decide_only_when_they_are_asked_to() -> None:
@@ -120,37 +134,35 @@ def test_scores_decide_only_when_they_are_asked_to() -> None:
     assert compare(CASES, a, b).regressions == []
     judged = compare(CASES, a, b, judged=("latency_ms", "rouge_l"))
     assert judged.regressions == ["latency_ms"]
-    assert judged.level_each == pytest.approx(0.05 / 3)
-    latency = judged.as_document()["scores"]["latency_ms"]
-    assert (latency["difference"], latency["significant"]) == (64.5, True)
+    assert judged.test.level_each == pytest.approx(0.05 / 3)
+    latency = judged.scores["latency_ms"]
+    assert (latency.difference, latency.significant) == (64.5, True)
     assert compare(CASES, b, a, judged=("latency_ms",)).regressions == []
 
 
 def test_turns_are_paired_by_thread_and_message() -> None:
     """Other decisions are changes, errors are breaks, and a message id that comes twice makes two items."""
-    a = items_of(COMPARED_TURNS, [turn("t", "1"), turn("t", "1", "skip"), turn("t", "2"), turn("u", "1")])
-    b = items_of(
-        COMPARED_TURNS, [turn("t", "1"), turn("t", "1", "must"), turn("t", "2", None), turn("u", "1")]
-    )
-    found = compare(TURNS, a, b).as_document()
-    assert found["changed"] == [{"item": "t · 1 #2", "a": "skip", "b": "must"}]
-    assert found["broken"] == [{"item": "t · 2", "a": "must", "b": "error"}]
-    assert list(found["scores"]) == ["pass_rate"]
+    a = items(TURNS, [turn("t", "1"), turn("t", "1", "skip"), turn("t", "2"), turn("u", "1")])
+    b = items(TURNS, [turn("t", "1"), turn("t", "1", "must"), turn("t", "2", None), turn("u", "1")])
+    found = document_of(compare(TURNS, a, b))
+    assert found.changed == (ChangedItem("t · 1 #2", "skip", "must"),)
+    assert found.broken == (ChangedItem("t · 2", "must", "error"),)
+    assert list(found.scores) == ["pass_rate"]
 
 
 def test_queries_are_read_from_the_harness_document() -> None:
     """Results without an envelope have the same outcomes and scores; repeats of an id meet in order."""
-    a = items_of(COMPARED_QUERIES, lines_of_results([*one_of_each(), answered("Q-01", "no")]))
-    b = items_of(COMPARED_QUERIES, lines_of_results([*one_of_each(), answered("Q-01")]))
-    found = compare(QUERIES, a, b).as_document()
-    assert found["fixed"] == [{"item": "Q-01 #2", "a": "failed", "b": "passed"}]
-    assert list(found["scores"]) == ["pass_rate", "keywords_found", "latency_ms"]
-    assert found["unchanged"]["error"] == 1
+    a = items(QUERIES, lines_of_results([*one_of_each(), answered("Q-01", "no")]))
+    b = items(QUERIES, lines_of_results([*one_of_each(), answered("Q-01")]))
+    found = document_of(compare(QUERIES, a, b))
+    assert found.fixed == (ChangedItem("Q-01 #2", "failed", "passed"),)
+    assert list(found.scores) == ["pass_rate", "keywords_found", "latency_ms"]
+    assert found.unchanged["error"] == 1
 
 
 def test_sentences_say_how_sure_it_is() -> None:
     """The verdict, the test that it follows, the interval, and what is in doubt; cases are counted in all."""
-    lost = compared(9, 9).as_document()
+    lost = compared(9, 9)
     assert headline(lost) == "B is worse: 9 of 9 cases broken, nothing fixed"
     test, rate = sentences(lost)
     assert test == (
@@ -158,13 +170,13 @@ def test_sentences_say_how_sure_it_is() -> None:
         " (McNemar's mid-p test: p = 0.002, level 0.05)."
     )
     assert rate == "Pass rate 100.0% → 0.0%, a loss of 100.0 points (95% interval -100.0 to -47.8)."
-    few = compared(2, 6).as_document()
+    few = compared(2, 6)
     assert headline(few) == "No significant difference: 2 of 6 cases broken, nothing fixed"
     assert sentences(few)[0] == (
         "2 of 6 cases got worse, none better, which may be chance"
         " (McNemar's mid-p test: p = 0.25, level 0.05); 2 changed cases are too few to decide."
     )
-    same = compared(0).as_document()
+    same = compared(0)
     assert (headline(same), sentences(same)) == (
         "Nothing changed: all 40 cases ended as before",
         [
@@ -176,7 +188,7 @@ def test_sentences_say_how_sure_it_is() -> None:
     assert score_table(lost).rows[0][:4] == ["pass rate", "100.0%", "0.0%", "-100.0 pts *"]
 
 
-def flipped(broken: int, fixed: int, total: int = 40, *, answers: int = 1, **options: Any) -> dict[str, Any]:
+def flipped(broken: int, fixed: int, total: int = 40, *, answers: int = 1, **options: Any) -> Comparison:
     """A comparison of which B breaks some cases and fixes others, each with so many answers."""
     worse, better = range(broken), range(broken, broken + fixed)
     sides = [
@@ -187,7 +199,7 @@ def flipped(broken: int, fixed: int, total: int = 40, *, answers: int = 1, **opt
         ]
         for failed in (better, worse)
     ]
-    return compare(CASES, *(cases(*side) for side in sides), **options).as_document()
+    return compare(CASES, *(cases(*side) for side in sides), **options)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +230,7 @@ def test_what_is_not_in_both_runs_is_counted() -> None:
     """The rate that is compared is of what both runs have, and is called that."""
     a = cases(*[case(number) for number in range(6)], case(9, "skipped"))
     b = cases(*[case(number, "failed" if number < 2 else "passed") for number in range(8)])
-    found = sentences(compare(CASES, a, b).as_document())
+    found = sentences(compare(CASES, a, b))
     assert found[1].startswith("Pass rate over the 6 answers (6 cases) in both: 100.0% → 66.7%, a loss of")
     assert found[-1] == "Not compared: 2 answers only in B, 1 answer skipped in A."
 
@@ -230,11 +242,10 @@ def test_the_interval_never_contradicts_the_verdict(total: int) -> None:
     for broken in range(min(total, 16)):
         for fixed in range(min(broken, total - broken) + 1):
             document = flipped(broken, fixed, total)
-            rate = document["scores"]["pass_rate"]
-            differs = (rate["high"] < 0) != (document["verdict"] == "worse")
+            differs = (document.scores["pass_rate"].high < 0) != (document.verdict == "worse")
             assert any("the verdict follows the test" in each for each in sentences(document)) == differs
             has_star = score_table(document).rows[0][3].endswith(" *")
-            assert has_star == (document["verdict"] == "worse")
+            assert has_star == (document.verdict == "worse")
             number += differs
     assert number > 0
 
@@ -242,7 +253,7 @@ def test_the_interval_never_contradicts_the_verdict(total: int) -> None:
 def test_a_p_value_is_on_its_side_of_the_level() -> None:
     """A p of 0.0501 is not written as 0.05 beside a level of 0.05."""
     document = flipped(21, 10)
-    assert document["verdict"] == "no significant difference"
+    assert document.verdict == "no significant difference"
     assert "(McNemar's mid-p test: p = 0.0501, level 0.05)." in sentences(document)[0]
 
 
@@ -256,11 +267,8 @@ def test_a_handful_of_cases_has_no_interval_and_decides_nothing() -> None:
 
     few, enough = slower(5), slower(6)
     assert (few.regressions, enough.regressions) == ([], ["latency_ms"])
-    assert [each.as_document()["scores"]["latency_ms"]["significant"] for each in (few, enough)] == [
-        False,
-        True,
-    ]
-    rows = [score_table(each.as_document()).rows[2] for each in (few, enough)]
+    assert [each.scores["latency_ms"].significant for each in (few, enough)] == [False, True]
+    rows = [score_table(each).rows[2] for each in (few, enough)]
     assert [row[3:5] for row in rows] == [["+102 ms", "-"], ["+102 ms *", "+101 to +104"]]
 
 
@@ -268,11 +276,28 @@ def test_a_judged_score_says_why_b_is_worse() -> None:
     """Its interval is in a sentence, and outcomes that are worse too are not hidden by it."""
     a = cases(*[case(number, ms=100 + number) for number in range(30)])
     b = cases(*[case(number, "failed" if number < 9 else "passed", ms=200) for number in range(30)])
-    document = compare(CASES, a, b, judged=("latency_ms",)).as_document()
+    document = compare(CASES, a, b, judged=("latency_ms",))
     assert headline(document) == "B is worse, also in latency: 9 of 30 cases broken, nothing fixed"
     assert sentences(document)[1].startswith(
         "Mean latency is worse by more than chance: +86 ms (97.5% interval +"
     )
+
+
+def test_items_are_called_by_what_the_test_counts() -> None:
+    """A case with one answer is a case, with several each is an answer; of turns, decisions change."""
+    words = ("must", "must", "skip", "should")
+    turns = [[turn("t", str(at), word) for at, word in enumerate(each)] for each in (words, words[::-1])]
+    found = compare(TURNS, *(items(TURNS, each) for each in turns))
+    assert headline(found) == "No significant difference: 4 of 4 decisions changed, nothing broken"
+    assert counted(found) == "4 turns (1 thread) in both: 4 changed."
+    rate = "(100.0%, 95% interval 20.6-100.0%)"
+    listed = "1 must → should, 1 must → skip, 1 skip → must, 1 should → must"
+    assert transitions(found) == f"4 of 4 turns ended differently {rate}: {listed}."
+    assert transitions(flipped(3, 2)) == "", "broken and fixed say the same"
+    lone = compare(CASES, cases(case(0)), cases(case(0)))
+    assert headline(lone) == "Nothing changed: the only case ended as before"
+    partly = compare(CASES, cases(case(0), case(1)), cases(case(0)))
+    assert headline(partly) == "Nothing changed: the only answer ended as before"
 
 
 CHANCE: Final = "by chance, this happens for 1 in 20 unchanged scores."
@@ -296,7 +321,7 @@ def test_a_star_is_explained_where_there_is_one(broken: int, ms: int, note: str)
     """The note says which test made it."""
     a = cases(*[case(number) for number in range(30)])
     b = cases(*[case(n, "failed" if n < broken else "passed", ms=ms + n % 2 * (ms > 100)) for n in range(30)])
-    assert score_table(compare(CASES, a, b).as_document()).note == note
+    assert score_table(compare(CASES, a, b)).note == note
 
 
 def test_memory_of_a_pair_is_bounded() -> None:
@@ -312,8 +337,8 @@ def test_memory_of_a_pair_is_bounded() -> None:
     def peak() -> int:
         tracemalloc.start()
         try:
-            a, b = (items_of(COMPARED_CASES, lines(ms)) for ms in (100.5, 200.5))
-            assert compare(CASES, a, b).pairs == number
+            a, b = (items(CASES, lines(ms)) for ms in (100.5, 200.5))
+            assert compare(CASES, a, b).counts.pairs == number
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -340,14 +365,14 @@ def test_scores_count_by_the_weights_of_cases_as_in_reports() -> None:
         for line in [weighted(*answer)]
     ]
     reported = mean.summary()
-    found = {score.name: score for score in compare(CASES, cases(*lines), cases(*lines)).scores}
+    found = compare(CASES, cases(*lines), cases(*lines)).scores
     assert reported is not None
-    assert (round(found["score"].before, 4), round(found["score"].after, 4)) == (reported.value,) * 2
-    assert found["pass_rate"].before == 0.25
+    assert (round(found["score"].a, 4), round(found["score"].b, 4)) == (reported.value,) * 2
+    assert found["pass_rate"].a == 0.25
     both = cases(*(weighted(at, score, 9 - 8 * at, by) for by in "ab" for at, score in enumerate((1.0, 0.0))))
     parts = split_by(both, "prompt")
-    within = {score.name: score.before for score in compare(CASES, parts["a"], parts["b"]).scores}
-    assert (within["score"], within["pass_rate"]) == (0.9, 0.5)
+    within = compare(CASES, parts["a"], parts["b"]).scores
+    assert (within["score"].a, within["pass_rate"].a) == (0.9, 0.5)
 
 
 def test_weights_decide_with_a_judged_score() -> None:
@@ -355,9 +380,9 @@ def test_weights_decide_with_a_judged_score() -> None:
     before = cases(*(weighted(number, 0.5, 100.0 if number < 9 else 1.0) for number in range(18)))
     after = cases(*(weighted(number, *((0.2, 100.0) if number < 9 else (0.8, 1.0))) for number in range(18)))
     light = [item._replace(weight=1.0) for item in after.items]
-    score = next(each for each in compare(CASES, before, after).scores if each.name == "score")
-    assert round(score.difference.value, 3) == -0.294
-    assert score.is_worse
+    score = compare(CASES, before, after).scores["score"]
+    assert round(score.difference, 3) == -0.294
+    assert score.high < 0
     even = compare(CASES, before, after._replace(items=light), judged=("score",))
     assert even.regressions == []
     assert compare(CASES, before, after, judged=("score",)).regressions == ["score"]

@@ -123,4 +123,4 @@ def test_pairs_without_both_orders_do_not_count() -> None:
     assert (found.pairs, found.unclear, found.table[0].wins) == (9, 1, 9)
     nothing = rank(["a", "b", "c"], [PairVerdict("q1", "a", "b", None)], {("a", "b"): 2})
     assert (nothing.table, nothing.pairs, nothing.equal, nothing.unclear) == ([], 0, 2, 1)
-    assert nothing.as_document()["position"]["first_preferred"]["n"] == 0
+    assert nothing.as_document("run-2", "run-1").position.first_preferred.n == 0

@@ -12,15 +12,16 @@ import pytest
 import yaml
 
 from producer.aggregate.case_groups import ScoreMean
-from producer.aggregate.compared_items import COMPARED_CASES, items_of, split_by
-from producer.aggregate.comparison import compare
+from producer.aggregate.compared_items import COMPARED_CASES, Items, items_of, label, split_by
+from producer.aggregate.compared_lines import CaseLine
+from producer.aggregate.comparison import ComparedNames, ComparedSide, compare
 from producer.aggregate.gates import judge_gates, parse_gate
 from producer.aggregate.statistics import clustered_mean
 from producer.load.recorded import OutputRow
 from producer.report.cases.details import FailureDetails
 from producer.report.cases.opened_rows import opened
 from producer.report.cases.terminal import SCREEN, more_text, summary_text
-from producer.report.comparison.score_table import score_table
+from producer.report.comparison.wording import score_table
 from producer.rescore import written_checks, written_output
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, Recorded, encode_case
@@ -284,44 +285,50 @@ def test_gates_with_unknown_parts_are_refused(text: str) -> None:
         parse_gate(text)
 
 
-def lines() -> list[dict[str, Any]]:
-    """The lines that `proctor results --format jsonl` prints."""
-    return [json.loads(line) for line in written("jsonl", all_rows(), run_info()).splitlines()]
+SIDES: Final = (ComparedSide("a", ""), ComparedSide("b", ""))
+
+
+def items(tag: str | None = None) -> Items:
+    """The items of a run, from the lines that `proctor results --format jsonl` prints."""
+    lines = written("jsonl", all_rows(), run_info()).splitlines()
+    return items_of(
+        COMPARED_CASES, ((msgspec.json.decode(line, type=CaseLine), None) for line in lines), tag=tag
+    )
 
 
 def test_prompts_of_one_run_are_compared_case_by_case() -> None:
     """The cases of two prompts are pairs; McNemar's test counts cases, not answers."""
-    terse, long = split_by(items_of(COMPARED_CASES, lines()), "prompt").values()
-    found = compare(CASES, terse, long).as_document()
-    assert (found["counts"]["pairs"], found["counts"]["broken"]) == (4, 2)
-    assert (found["test"]["units"], found["test"]["worse"]) == (2, 1)
-    assert found["scores"]["score"]["difference"] == pytest.approx(-0.5 / 2)
-    assert found["scores"]["check:short"]["b"] == pytest.approx(0.625)
-    assert found["broken"][0]["item"] == "c1 · alpha"
+    terse, long = split_by(items(), "prompt").values()
+    found = compare(CASES, terse, long)
+    assert (found.counts.pairs, found.counts.broken) == (4, 2)
+    assert (found.test.units, found.test.worse) == (2, 1)
+    assert found.scores["score"].difference == pytest.approx(-0.5 / 2)
+    assert found.scores["check:short"].b == pytest.approx(0.625)
+    assert label(found.pairs.broken[0][1].key) == "c1 · alpha"
     assert ["check:short", "1.000", "0.625"] in [row[:3] for row in score_table(found).rows]
 
 
 def test_models_of_one_run_are_compared_prompt_by_prompt() -> None:
     """The prompt stays in the identity of a case."""
-    alpha, beta = split_by(items_of(COMPARED_CASES, lines()), "model").values()
-    found = compare(CASES, alpha, beta).as_document()
-    assert (found["counts"]["pairs"], found["counts"]["only_a"]) == (4, 0)
+    alpha, beta = split_by(items(), "model").values()
+    found = compare(CASES, alpha, beta)
+    assert (found.counts.pairs, found.counts.only_a) == (4, 0)
 
 
 def test_only_cases_with_a_tag_are_compared() -> None:
     """Others are not in the comparison at all."""
-    assert [item.unit for item in items_of(COMPARED_CASES, lines(), tag="hard").items] == ["c1"] * 4
+    assert [item.unit for item in items(tag="hard").items] == ["c1"] * 4
 
 
 def test_a_changed_prompt_is_compared_like_a_changed_model() -> None:
     """Runs with one prompt each are paired in spite of its name, and the names are in the document."""
-    side = items_of(COMPARED_CASES, lines())
+    side = items()
     one, other = (
         side._replace(items=[item for item in side.items if item.key[2] == name]) for name in PROMPTS
     )
-    found = compare(CASES, one, other).as_document()
-    assert found["prompts"] == {"a": "terse", "b": "long"}
-    assert found["counts"]["pairs"] == 4
+    found = compare(CASES, one, other)
+    assert found.as_document(*SIDES).prompts == ComparedNames("terse", "long")
+    assert found.counts.pairs == 4
 
 
 def test_checks_that_travelled_are_written_as_a_bench_has_them() -> None:

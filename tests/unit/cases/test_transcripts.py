@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from producer.aggregate.compared_lines import CaseLine, ComparedCase
 from producer.report.comparison.item_texts import texts_of_case
 from shared.contracts.case_run import CasePayload
 from shared.contracts.sent_messages import messages_as_sent
@@ -57,8 +58,9 @@ def test_other_reports_name_them_too(tmp_path: Path, suffix: str, name: str) -> 
 
 def test_a_comparison_shows_the_same_conversation() -> None:
     """Both sides of an item are asked what its model was sent."""
-    result = {"raw_output": "I booked it.", "passed": True, "checks": []}
-    found = texts_of_case({"result": result, "error": None, "messages": messages_as_sent(AGENT, "Be brief.")})
+    result = ComparedCase(model="m", case_index=0, raw_output="I booked it.", passed=True)
+    messages = messages_as_sent(AGENT, "Be brief.")
+    found = texts_of_case(CaseLine(outcome="passed", result=result, messages=messages))
     assert found.system == "Be brief."
     assert found.asked.splitlines() == [
         "user: Book me a flight to Rome.",

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from producer.cli.checking_cases import Estimate, estimated
+from producer.cli.checking_cases import estimated
 from producer.cli.main import run
+from producer.cli.service_documents import RunEstimate
 from tests.support.benches import CASES, HEAD, plan, write
 from tests.support.schemas import hold
 
@@ -70,7 +71,7 @@ def test_the_document_of_a_dry_run(bench: Path, capsys: pytest.CaptureFixture[st
 def test_a_recorded_run_asks_nobody(bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With recorded outputs only the judge may be called."""
     write(tmp_path, '{"case": 0, "model": "any", "output": ""}', "o.jsonl")
-    assert estimated(plan(bench, outputs=str(tmp_path / "o.jsonl"))) == Estimate(0, 2, 0, 0.0)
+    assert estimated(plan(bench, outputs=str(tmp_path / "o.jsonl"))) == RunEstimate(0, 2, 0, 0.0)
     code, out, _ = result_of(capsys, "run", bench, "--outputs", tmp_path / "o.jsonl", "--dry-run")
     assert code == 0
     assert out.splitlines()[-1] == "outputs   1 recorded; no model under test is called"

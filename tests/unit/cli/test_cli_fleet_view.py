@@ -3,34 +3,35 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from producer.cli.live.fleet_view import Rates, plain_line, screen_lines
 from producer.cli.output import printable
+from producer.cli.run_lookup import listed
+from producer.cli.service_documents import QueueState, StatusDocument, WorkerState
+from tests.support.run_infos import info
 
-RUN: dict[str, Any] = {
-    "run_id": "bench-4k2m9x",
-    "state": "running",
-    "done": 12,
-    "total": 400,
-    "why": "limit of openai",
-}
-QUEUES = [
-    {"kind": kind, "workers": 2, "queued": 3, "handed_out": 4, "delayed": 0, "runs": 1, "open_items": 388}
+RUN = replace(listed(info(), "limit of openai"), run_id="bench-4k2m9x", state="running", done=12, total=400)
+QUEUES = tuple(
+    QueueState(kind, workers=2, queued=3, handed_out=4, delayed=0, runs=1, open_items=388)
     for kind in ("turns", "cases", "queries")
-]
+)
 
 
-def look(**changes: Any) -> dict[str, Any]:
+def look(**changes: Any) -> StatusDocument:
     """One look at a fleet, with changes."""
-    workers = [{"name": "celery@host-1", "kinds": ["turns", "cases"], "capacity": 62, "heard_s": 0.7}]
-    return {"queues": QUEUES, "workers": workers, "runs": [RUN], "dead": 2, **changes}
+    workers = (WorkerState("celery@host-1", ("turns", "cases"), 62, 0.7),)
+    fleet = StatusDocument(
+        redis="redis://db", embedded=False, queues=QUEUES, workers=workers, runs=(RUN,), dead=2
+    )
+    return replace(fleet, **changes)
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_a_look_fits_the_terminal(width: int) -> None:
     """No line is wider than the terminal; queues, runs with rate, workers with their age are there."""
-    run = {**RUN, "why": "it waits for " + "x" * 300}
-    lines = screen_lines(look(runs=[run]), {RUN["run_id"]: 2.5}, width=width, height=40)
+    run = replace(RUN, why="it waits for " + "x" * 300)
+    lines = screen_lines(look(runs=(run,)), {RUN.run_id: 2.5}, width=width, height=40)
     assert max(map(len, lines)) <= width
     text = "\n".join(lines)
     assert lines[1].split()[:4] == ["turns", "388", "3", "4"], "items, and chunks below their own heading"
@@ -43,16 +44,16 @@ def test_a_look_fits_the_terminal(width: int) -> None:
 
 def test_a_look_is_no_higher_than_the_terminal() -> None:
     """What does not fit is counted."""
-    many = [{**RUN, "run_id": f"r{number}"} for number in range(100)]
-    lines = screen_lines(look(runs=many), {run["run_id"]: None for run in many}, width=80, height=20)
+    many = tuple(replace(RUN, run_id=f"r{number}") for number in range(100))
+    lines = screen_lines(look(runs=many), {run.run_id: None for run in many}, width=80, height=20)
     assert len(lines) == 20
     assert lines[-1].startswith("… and ")
 
 
 def test_runs_that_have_ended_are_no_news() -> None:
     """Only runs under way have a rate, and stand in the line of a log."""
-    rates, ended = Rates(), {**RUN, "run_id": "old", "state": "finished"}
-    document = look(runs=[{**RUN, "why": "a\x1b[2Jb"}, ended])
+    rates, ended = Rates(), replace(RUN, run_id="old", state="finished")
+    document = look(runs=(replace(RUN, why="a\x1b[2Jb"), ended))
     assert rates.of(document) == {"bench-4k2m9x": None}
     line = printable(plain_line(document, {"bench-4k2m9x": 2.5}))
     assert line.startswith("workers 1 queue 9 dead 2 | bench-4k2m9x running 3% of 400 2.5/s waiting: a")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from producer.aggregate.comparison import compare
+from producer.aggregate.comparison import ComparedSide, compare
 from producer.cli.compare_inputs import sides_within
 from producer.report.comparison.contents import Contents
 from producer.report.comparison.side_figures import side_figures
@@ -84,7 +84,7 @@ def test_the_page_names_its_first_column_and_sets_fenced_answers_as_code() -> No
 )
 def test_what_differs_between_the_runs_is_one_line(before: Any, after: Any, sentence: str) -> None:
     """Settings by their names; long ones by their lines; what reports do not contain is not claimed."""
-    lines = [[case_line(1, "yes", is_good=is_good, inputs=ALIKE)] for is_good in (True, False)]
+    lines = [[case_line(1, "yes", is_good=is_good, known=ALIKE)] for is_good in (True, False)]
     with comparison(*lines, configurations=(before, after)) as contents:
         assert sentence in contents.differences()
     with comparison(lines[0], lines[0], configurations=({}, {})) as contents:
@@ -197,9 +197,9 @@ def test_latencies_of_copies_are_left_out_and_the_rest_counted() -> None:
         for number in range(8)
     ]
     with comparison(before, after) as contents:
-        sides, scores = side_figures(contents), contents.document["scores"]
+        sides, latency = side_figures(contents), contents.found.scores["latency_ms"]
     assert [side.p95 for side in sides] == ["900 ms", "1.8 s (1 timed)"]
-    assert (scores["latency_ms"]["b"], scores["latency_ms"]["n"]) == (1800, 1)
+    assert (latency.b, latency.n) == (1800, 1)
 
 
 def test_checks_that_did_not_change_are_folded() -> None:
@@ -241,13 +241,13 @@ def test_parts_of_one_run_are_named_by_what_is_compared() -> None:
     with comparison(lines, lines) as contents:
         one, other = sides_within(contents.sides[0], "model", None)
         found = compare(CASES, one.items, other.items)
-        document = {"a": one.as_document(), "b": other.as_document(), **found.as_document()}
+        document = found.as_document(one.as_document(), other.as_document())
         within = Contents(document, found, (one, other), "proctor compare run-a --by model")
         rows = [line for line in comparison_markdown(within) if line.startswith("| ")]
         named = [(side.letter, side.title, side.run_id, side.source) for side in side_figures(within)]
     assert rows[0].startswith("| | model | input | started (UTC) | cases |")
     assert named == [("A", "m", "run-a", "bench.yaml"), ("B", "n", "run-a", "bench.yaml")]
-    assert document["a"] == {"name": "run-a model m", "source": "bench.yaml"}
+    assert document.a == ComparedSide("run-a model m", "bench.yaml")
 
 
 def test_runs_of_different_inputs_are_called_so_first() -> None:

@@ -167,7 +167,7 @@ def lines_of(
         rows = [TurnRow(at, "m2u", b"", 0, 0, 1, each) for at, each in enumerate(payloads)]
         configuration = turn_configuration(run)
     lines = [
-        {"outcome": "passed", "error": None, "result": result, **read(row)}
+        {"outcome": "passed", "error": None, "result": result, "known": read(row)}
         for row, result in zip(rows, results, strict=True)
     ]
     return lines, configuration

@@ -1,0 +1,80 @@
+"""Describes the models of a configuration: where each is called, and whether its key and price are known."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal
+
+from producer.cli.service_documents import ListedModel, ModelPrice, ModelsDocument
+from producer.load.bench_config import check_models, read_bench
+from producer.load.source import Source
+from shared.contracts.case_config import BenchConfig
+from shared.upstream.key_variables import key_in, provider_of
+from shared.upstream.prices import cost_of
+
+COLUMNS: Final = ("MODEL", "ROLE", "PROVIDER", "ENDPOINT", "KEY", "USD PER 1M IN/OUT")
+MILLION: Final = 1_000_000
+
+
+def models_document(
+    named: str, environment: Mapping[str, str], provider: str | None = None
+) -> ModelsDocument:
+    """Reads a configuration and describes its models.
+
+    Args:
+        named: the file.
+        environment: contains the keys, of which only the presence is reported.
+        provider: only models of this one.
+
+    Raises:
+        InputError: the file cannot be read, or breaks its contract.
+    """
+    bench = read_bench(Source(named))
+    rows = model_rows(bench.config, environment, check_models(bench.cases))
+    return ModelsDocument(models=tuple(row for row in rows if provider in (None, row.provider)))
+
+
+def model_rows(
+    config: BenchConfig, environment: Mapping[str, str], asked_by_checks: Sequence[str] = ()
+) -> Iterator[ListedModel]:
+    """Describes each model of a configuration, those that judge last.
+
+    Args:
+        config: as it is written.
+        environment: contains the keys, of which only the presence is reported.
+        asked_by_checks: the models that checks ask.
+    """
+    roles: list[tuple[Literal["model", "judge", "check"], str]]
+    roles = [("model", name) for name in dict.fromkeys(config.models)]
+    roles += [("judge", name) for name in config.settings.judges]
+    roles += [("check", name) for name in asked_by_checks if name not in config.settings.judges]
+    for role, name in roles:
+        target = config.target(name)
+        variable, is_usual = target.key_variable, not target.api_key_env
+        yield ListedModel(
+            model=name,
+            role=role,
+            provider=provider_of(name) or None,
+            api_base=target.api_base or None,
+            api_key_env=variable or None,
+            key_present=bool(key_in(variable, environment, is_usual=is_usual)) if variable else None,
+            price=_price(name, config),
+        )
+
+
+def _price(model: str, config: BenchConfig) -> ModelPrice | None:
+    """Returns the dollars for a million tokens in and out; None where they are not known."""
+    settings = config.model_configs.get(model)
+    prices = {} if settings is None or settings.prices is None else {model: settings.prices.model_dump()}
+    prompt_price, completion_price = cost_of(model, MILLION, 0, prices), cost_of(model, 0, MILLION, prices)
+    if prompt_price is None or completion_price is None:
+        return None
+    return ModelPrice(prompt_price, completion_price)
+
+
+def model_cells(row: ListedModel) -> list[str]:
+    """Writes a model for people."""
+    variable, price = row.api_key_env, row.price
+    key = f"{variable} {'set' if row.key_present else 'not set'}" if variable else "none"
+    usd = (
+        "unknown" if price is None else f"{price.prompt_per_million:.6g} / {price.completion_per_million:.6g}"
+    )
+    return [row.model, row.role, row.provider or "-", row.api_base or "provider's own", key, usd]
