@@ -62,7 +62,7 @@ def is_harmless(browser: Browser) -> None:
 
 
 def test_the_first_screen_says_what_changed(browser: Browser, page: str) -> None:
-    """The verdict, both sides, the flips, then broken before fixed before changed, both answers marked."""
+    """The verdict, both sides, counts, then broken before fixed before changed, both answers marked."""
     opened(browser, page)
     assert browser.texts("h1") == [
         "No significant difference: 3 of 42 answers broken, 1 fixed, 1 answer changed"

@@ -1,4 +1,4 @@
-"""Writes a comparison as one page: the verdict, A and B, the flips, and both answers of each pair."""
+"""Writes a comparison as one page: the verdict, A and B, counts, and both answers of each pair."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,10 +7,9 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from producer.aggregate.compared_items import ComparedItem
-from producer.aggregate.comparison import PASS_RATE
+from producer.aggregate.comparison import GOOD, PASS_RATE
 from producer.report.cases.reasons import GAP, Reason, Wordings
 from producer.report.comparison.contents import Contents, Shown, SideFacts, facets_of
-from producer.report.comparison.html_flips import MOST_GROUPS, facet_beside, flips, text_words
 from producer.report.comparison.item_texts import CheckText, ItemTexts
 from producer.report.comparison.side_figures import SideFigures, latency, side_figures
 from producer.report.comparison.word_difference import (
@@ -24,6 +23,7 @@ from producer.report.comparison.wording import (
     LISTS,
     TONES,
     headline,
+    listed_transitions,
     noun,
     reason_of,
     score_table,
@@ -62,6 +62,24 @@ LETTERS: Final = {
 _VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\d[\d.,:/-]*')
 """What differs between reasons of one kind."""
 _CODE: Final = re.compile(r"\s*(?:[{\[]|\w+\(|```)")
+
+
+class TextWords(NamedTuple):
+    """What pairs are called of which only the text is another."""
+
+    chip: str
+    heading: str
+    counted: str
+
+
+OTHER_TEXT: Final = TextWords("Text changed", "the same outcome, but another text", "another text")
+TEXT_WORDS: Final = {
+    "turn": TextWords(
+        "Decision the same",
+        "the same decision, but another reason or summary",
+        "another reason or summary",
+    )
+}
 
 
 class AnswerSide(NamedTuple):
@@ -131,7 +149,7 @@ def comparison_page(contents: Contents) -> Iterator[bytes]:
     """Yields the page of a comparison piece by piece; rows are on disk until then."""
     found, item = contents.found, noun(contents.found)
     facets = ("became", "reason", *contents.groups)
-    text = text_words(item)[1]
+    text = TEXT_WORDS.get(item, OTHER_TEXT).heading
     groups = [
         *(Group(f"{name} {item}", f"{name} {many(item)}") for name in LISTS),
         Group(f"{item} with {text}", f"{many(item)} with {text}"),
@@ -140,7 +158,7 @@ def comparison_page(contents: Contents) -> Iterator[bytes]:
     try:
         yield begin(_page(contents))
         yield _sides(contents)
-        yield flips(contents, written.texts)
+        yield _became(contents, written.texts)
         names = [_shortened(side.title) for side in contents.sides]
         heads = [Metric(f"A {names[0]}", ""), Metric(f"B {names[1]}", "")]
         if len(written.rows):
@@ -151,13 +169,8 @@ def comparison_page(contents: Contents) -> Iterator[bytes]:
         yield from _omissions(contents, written)
     finally:
         written.rows.close()
-    facet_shown, unit = facet_beside(contents), found.comparing.unit
-    tables = [
-        (facet, splits)
-        for facet, splits in contents.groups.items()
-        if facet != facet_shown or len(splits) > MOST_GROUPS
-    ]
-    words = (found.comparing.good.capitalize(), many(unit), many(item).capitalize())
+    words = (found.comparing.good.capitalize(), many(found.comparing.unit), many(item).capitalize())
+    tables = contents.groups.items()
     yield fill(TEMPLATE, "more", score_table(found), tables, words, contents.command, contents.swapped)
     yield end(_facts(contents), folder=FOLDER, row=item, cell="side", about="About this comparison")
 
@@ -235,6 +248,26 @@ def _card(contents: Contents, side: SideFigures, facts: SideFacts) -> dict[str, 
     }
 
 
+def _became(contents: Contents, texts: int) -> bytes:
+    """Counts what became of the pairs: broken and fixed with their marks, the others in words."""
+    found, item, good = contents.found, noun(contents.found), contents.found.comparing.good
+    counts, rest = found.counts, list[str]()
+    if bool(counts.broken) != bool(counts.fixed):
+        rest.append(f"nothing {'fixed' if counts.broken else 'broken'}")
+    if counts.changed:
+        became = "" if counts.broken or counts.fixed else f" ({listed_transitions(found)})"
+        rest.append(f"{counts.changed:,} changed{became}")
+    if counts.unchanged:
+        as_good = sum(number for word, number in found.unchanged.items() if word in GOOD)
+        left = counts.unchanged - as_good
+        kept = f"{as_good:,} {good}, {left:,} not" if left else f"all {good}"
+        rest.append(f"{counts.unchanged:,} with the same outcome ({kept})")
+    if texts:
+        rest.append(f"{texts:,} of them with {TEXT_WORDS.get(item, OTHER_TEXT).counted}")
+    title = f"{plural(counts.pairs, item)}, by outcome"
+    return fill(TEMPLATE, "became", title, counts.broken, counts.fixed, rest)
+
+
 def _tools(contents: Contents, written: _Spooled, facets: Sequence[str]) -> bytes:
     """Writes search, chips, choices and reasons."""
     item = noun(contents.found)
@@ -242,7 +275,7 @@ def _tools(contents: Contents, written: _Spooled, facets: Sequence[str]) -> byte
         Chip("became", "broken", "✗ Broken"),
         Chip("became", "fixed", "✓ Fixed"),
         Chip("became", "changed", "Changed"),
-        Chip("became", "text", text_words(item)[0]),
+        Chip("became", "text", TEXT_WORDS.get(item, OTHER_TEXT).chip),
     ]
     counts = written.rows.answers("reason")
     words, errors = written.wordings, written.errors

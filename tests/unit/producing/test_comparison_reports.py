@@ -315,15 +315,22 @@ def test_cards_are_headed_by_names_then_times_then_ids() -> None:
     assert page.index("<bdi>baseline</bdi>") < page.index("2026-11-22 17:20 UTC") < page.index(">run-1m8<")
 
 
-@pytest.mark.parametrize(("flips", "bars"), [(1, 0), (3, 3)])
-def test_few_flips_are_words(flips: int, bars: int) -> None:
-    """One flip is no picture: a square as large as an icon says less than the words below it."""
-    before = [case_line(number, "no", is_good=number >= flips) for number in range(8)]
-    after = [case_line(number, "yes, and much more than that") for number in range(8)]
+def test_the_page_counts_what_became_of_the_pairs() -> None:
+    """Broken and fixed with their marks, the rest in words, and a table of each model."""
+    before = [
+        case_line(number, "no", is_good=number >= 3, model=model) for number in range(8) for model in "mn"
+    ]
+    after = [
+        case_line(number, "yes, and much more than that", model=model)
+        for number in range(8)
+        for model in "mn"
+    ]
     with comparison(before, after) as contents:
         page = page_of(contents)
-    assert page.count('<rect class="p"') == bars
-    assert f"✓ {flips} fixed" in page
+    assert '<b class="p">✓ 6 fixed</b><span class="dim">nothing broken</span>' in page
+    assert "10 with the same outcome (all passed)" in page
+    assert "10 of them with another text" in page
+    assert "<h3>By model</h3>" in page
     assert "fully rewritten" in page
 
 
