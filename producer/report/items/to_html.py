@@ -1,7 +1,7 @@
 """Writes a run of single items as one HTML file: the verdict, outcomes and latency, and one row an item."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Final
 
 from producer.aggregate.statistics import wilson
@@ -10,10 +10,12 @@ from producer.items.documents import ItemsRun
 from producer.report.cells import plain
 from producer.report.html.rendering import cut, fill, text_limit
 from producer.report.html.viewer import (
+    WORST_FIRST,
     Chip,
     Fact,
     Group,
     Head,
+    Letter,
     Metric,
     Page,
     Row,
@@ -39,13 +41,6 @@ FAILED: Final = "failed"
 """The reason of an item that failed: its kind has no other."""
 GIST_CHARS: Final = 240
 REASON_CHARS: Final = 120
-LETTERS: Final[Mapping[Outcome, str]] = {
-    Outcome.FAILED: "f",
-    Outcome.ERROR: "e",
-    Outcome.SKIPPED: "n",
-    Outcome.PASSED: "p",
-}
-"""Of outcomes, in the order in which items stand on the page; any other outcome is neither good nor bad."""
 
 
 class ItemsHtmlReport:
@@ -73,7 +68,8 @@ class ItemsHtmlReport:
             reasons = [shown["reason"]] if shown["reason"] else []
             orders = {"latency": row.latency_ms, "number": row.index}
             html = fill(TEMPLATE, "row", shown)
-            group = "fenp".find(shown["letter"]) if row.outcome in LETTERS else len(LETTERS)
+            is_decided = row.outcome is Outcome.DECIDED  # which is neither good nor bad
+            group = len(WORST_FIRST) if is_decided else WORST_FIRST.index(shown["letter"])
             self._rows.add(Row(shown["id"], html, shown["letter"], {"reason": reasons}, orders), group=group)
 
     def end(self, document: ItemsRun) -> None:
@@ -135,7 +131,7 @@ class ItemsHtmlReport:
         return {
             "id": f"i{row.index + 1}",
             "name": item_id(kind, row.index),
-            "letter": LETTERS.get(row.outcome, "n"),
+            "letter": Letter.of(row.outcome),
             "word": row.outcome.value,
             "why": why,
             "reason": reason,

@@ -10,6 +10,7 @@ import msgspec
 from producer.queries.results import AskedQuery
 from producer.report.cells import plain
 from producer.report.html.rendering import Text, cut
+from producer.report.html.viewer import Letter
 from producer.report.queries.check_reasons import (
     FAILED,
     NO_CHECK,
@@ -49,10 +50,12 @@ OUT_OF_SCOPE: Final = "out of scope"
 NO_CITATION: Final = "nothing to cite"
 NO_KEYWORD: Final = "no keyword required"
 RETRIED: Final = "sent again"
-LETTERS: Final[Mapping[Outcome, str]] = {Outcome.PASSED: "p", Outcome.FAILED: "f", Outcome.ERROR: "e"}
-WORDS: Final[Mapping[str, str]] = {"p": "passed", "f": "failed", "e": NO_ANSWER, "n": NEVER_SENT}
-GROUP_OF_LETTER: Final = "fenp"
-"""In which order queries stand on the page."""
+WORDS: Final[Mapping[Letter, str]] = {
+    Letter.PASSED: "passed",
+    Letter.FAILED: "failed",
+    Letter.ERROR: NO_ANSWER,
+    Letter.NONE: NEVER_SENT,
+}
 _MARKS: Final[Mapping[str, str]] = {PASSED: "p", FAILED: "f", NOT_APPLICABLE: "n"}
 _TAG_KEYS: Final = ("difficulty", "type", "tags", "labels")
 """Keys of baselines, beside those of the document, whose values are tags."""
@@ -84,7 +87,7 @@ class ShownQuery(NamedTuple):
 
     filled: Mapping[str, Any]
     """For the template."""
-    letter: str
+    letter: Letter
     """Its outcome: passed, failed, error, or `n` when it was never sent."""
     facets: Mapping[str, Sequence[str]]
     """What it is filtered by."""
@@ -104,7 +107,7 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
     row, result = query.row, query.result
     baseline = _input(query)
     shown = result or AskedQuery(baseline)
-    letter = LETTERS.get(row.outcome, "n")
+    letter = Letter.of(row.outcome)
     found = found_by_checks(shown) if letter in "pf" else []
     sources = sources_of(shown.response)
     cited = [source for source in sources if source.is_cited]
@@ -213,7 +216,7 @@ def _answer(shown: AskedQuery) -> str:
     return "" if answer is None else answer if isinstance(answer, str) else _json(answer)
 
 
-def _source_note(cited: Sequence[FoundSource], others: int, letter: str) -> str:
+def _source_note(cited: Sequence[FoundSource], others: int, letter: Letter) -> str:
     """Writes what the names of sources in a row leave out.
 
     >>> _source_note([], 2, "p"), _source_note([], 0, "f"), _source_note([], 0, "e")

@@ -6,10 +6,21 @@ from typing import BinaryIO, Final
 
 from producer.queries.documents import QueriesRun
 from producer.report.html.rendering import fill, text_limit
-from producer.report.html.viewer import Chip, Group, Head, Row, Rows, begin, end, strip, tools
+from producer.report.html.viewer import (
+    WORST_FIRST,
+    Chip,
+    Group,
+    Head,
+    Letter,
+    Row,
+    Rows,
+    begin,
+    end,
+    strip,
+    tools,
+)
 from producer.report.queries.check_reasons import REASON_OF_CHECK, CheckCounts
 from producer.report.queries.html_query import (
-    GROUP_OF_LETTER,
     NEVER_SENT,
     briefly,
     shown_query,
@@ -39,7 +50,7 @@ GROUPS: Final = (
     Group("query that was never sent", "queries that were never sent"),
     Group("query that passed", "queries that passed"),
 )
-"""In the order of `GROUP_OF_LETTER`."""
+"""In the order of `WORST_FIRST`."""
 
 
 class QueriesHtmlReport:
@@ -64,15 +75,15 @@ class QueriesHtmlReport:
         """Takes some rows."""
         for query in opened(rows):
             shown = shown_query(query, self._info, self._run, self._limit)
-            if self._info.total > MOST_WHOLE and (shown.letter == "p" or self._whole >= MOST_WHOLE):
+            if self._info.total > MOST_WHOLE and (shown.letter is Letter.PASSED or self._whole >= MOST_WHOLE):
                 shown = briefly(shown)
             else:
                 self._whole += 1
             orders = {"latency": shown.latency, "number": query.row.index}
             html = fill(TEMPLATE, "row", shown.filled)
             row = Row(shown.filled["id"], html, shown.letter, shown.facets, orders)
-            self._rows.add(row, group=GROUP_OF_LETTER.index(shown.letter))
-            self._missed[shown.facets["category"][0]] += shown.letter != "p"
+            self._rows.add(row, group=WORST_FIRST.index(shown.letter))
+            self._missed[shown.facets["category"][0]] += shown.letter is not Letter.PASSED
             if query.result is not None and not query.code:
                 self._checks.add(query.result)
                 self._times[query.result.measured_ms] += 1
