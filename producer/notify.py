@@ -2,7 +2,7 @@
 
     {"text": "run-… finished: 61 turns …", "event": "run.finished", "run_id": "…", "counts": {…}, "exit": 0}
 
-`proctor config schema notify` prints the schema of the body (`NotifyDocument` in `producer/schemas/runs.py`).
+`proctor config schema notify` prints the schema of the body (`Notification` in `producer/documents.py`).
 With a secret, `X-Proctor-Signature` is `v1=` and the HMAC-SHA256 of `TIMESTAMP.BODY` in hexadecimal digits,
 where TIMESTAMP is the value of `X-Proctor-Timestamp`.
 """

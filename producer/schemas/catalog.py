@@ -1,27 +1,25 @@
-"""The JSON Schemas by name: outputs from the models beside this file, inputs from the contracts.
+"""The JSON Schemas by name: outputs from the types that are printed, inputs from the contracts.
 
-Only `proctor config schema` and tests import this: the models take half a second to build.
+Only `proctor config schema` and tests import this.
 """
 
 from collections.abc import Mapping
-from enum import Enum
-from inspect import cleandoc
 from typing import Any, Final
 
 from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
+from pydantic.json_schema import JsonSchemaValue
 
 from producer.aggregate.comparison import CompareDocument
 from producer.aggregate.ranking import RankDocument
-from producer.cases.documents import CasesRun
+from producer.cases.documents import CasesRun, CasesSummary
 from producer.cases.results import CaseLine
 from producer.cli import service_documents
+from producer.documents import Notification
 from producer.load.recorded import OutputRow
-from producer.queries.documents import QueriesReport, QueriesRun, QueryLine
-from producer.schemas import checks, runs, turns
+from producer.queries.documents import QueriesReport, QueriesRun, QueriesSummary, QueryLine
+from producer.schemas import checks
 from producer.schemas.structs import ByTag, Document, schema_of_struct, title_of
-from producer.turns.documents import TraceLine, TurnLine, TurnsRun
+from producer.turns.documents import Memento, TraceLine, TurnLine, TurnsRun, TurnsSummary
 from shared.contracts.case_config import BenchConfig
 from shared.contracts.queries import Baseline
 from shared.contracts.turns import Turn
@@ -30,14 +28,27 @@ from shared.errors import UsageError
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 _RUNS: Final[Mapping[str, Any]] = {"turns": TurnsRun, "cases": CasesRun, "queries": QueriesRun}
+_LINES: Final[Mapping[str, Any]] = {"turns": TurnLine, "cases": CaseLine, "queries": QueryLine}
+_POSTED: Final[Mapping[str, Any]] = {
+    "turns": Notification[TurnsSummary],
+    "cases": Notification[CasesSummary],
+    "queries": Notification[QueriesSummary],
+}
 
 
-def _run(kind: str, **more: str) -> Document:
-    """The document of a run of one kind."""
-    return Document(_RUNS[kind], constants={"kind": kind, **more})
+def _of_kinds(title: str, types: Mapping[str, Any], **constants: str) -> ByTag:
+    """A document of a run of any kind."""
+    forms = {kind: Document(struct, constants={"kind": kind, **constants}) for kind, struct in types.items()}
+    return ByTag(title, "kind", forms)
 
 
-OUTPUTS: Final[Mapping[str, type[BaseModel] | Document | ByTag]] = {
+def _report(kind: str) -> Document:
+    """The JSON report of a run."""
+    title = f"A {kind} run as .json: the document of run, and every result."
+    return Document(_RUNS[kind], title, {"kind": kind}, {"results": (_LINES[kind],)})
+
+
+OUTPUTS: Final[Mapping[str, Document | ByTag]] = {
     "cache": Document(service_documents.CacheDocument),
     "cache-clear": Document(service_documents.CacheCleared),
     "compare": Document(CompareDocument),
@@ -53,36 +64,46 @@ OUTPUTS: Final[Mapping[str, type[BaseModel] | Document | ByTag]] = {
     "limits-set": Document(service_documents.LimitsSet),
     "limits-unset": Document(service_documents.LimitsUnset),
     "line-cases": Document(CaseLine),
-    "line-events": runs.EventLine,
+    "line-events": ByTag(
+        "A line of run --jsonl and watch --jsonl: one event.",
+        "event",
+        {
+            "loading": Document(service_documents.LoadingEvent),
+            "submitted": Document(service_documents.SubmittedEvent),
+            "failure": Document(service_documents.FailureEvent),
+            "waiting": Document(service_documents.WaitingEvent),
+            "progress": Document(service_documents.ProgressEvent),
+            "finished": _of_kinds("", _RUNS, event="finished"),
+            "error": Document(service_documents.ErrorEvent),
+        },
+    ),
     "line-queries": Document(QueryLine),
     "line-traces": Document(TraceLine),
     "line-turns": Document(TurnLine),
     "models": Document(service_documents.ModelsDocument),
-    "notify": runs.NotifyDocument,
+    "notify": _of_kinds("What --notify posts to a webhook when a run has ended.", _POSTED),
     "rank": Document(RankDocument),
     "report": Document(service_documents.ReportDocument),
-    "report-cases": _run("cases")._replace(
-        title="A cases run as .json: the document of run, and every result.", results=CaseLine
-    ),
+    "report-cases": _report("cases"),
     "report-queries": Document(QueriesReport),
-    "report-turns": _run("turns")._replace(
-        title="A turns run as .json: the document of run, and every result.", results=TurnLine
-    ),
+    "report-turns": _report("turns"),
     "retry": Document(service_documents.RetryDocument),
-    "run": runs.RunDocument,
+    "run": _of_kinds(
+        "What run, watch, resume, retry, rescore and runs show print with --json: one run.", _RUNS
+    ),
     "runs": Document(service_documents.RunsDocument),
     "runs-rm": Document(service_documents.RunsRemoved),
     "schemas": Document(service_documents.SchemasDocument),
-    "show": runs.ItemLinesDocument,
+    "show": Document(service_documents.ItemsDocument, lists={"items": tuple(_LINES.values())}),
     "state": Document(service_documents.StateDocument),
     "status": Document(service_documents.StatusDocument),
     "submit": Document(service_documents.SubmitDocument),
     "threads": Document(service_documents.ThreadsDocument),
     "threads-rm": Document(service_documents.ThreadsRemoved),
-    "threads-show": turns.ThreadDocument,
+    "threads-show": Document(service_documents.ThreadDocument, parts={"memento": Memento}),
     "validate": Document(service_documents.ValidateDocument),
 }
-"""The models of what Proctor prints and writes; their docstrings are the titles."""
+"""What Proctor prints and writes; the docstrings of the types are the titles."""
 
 _INPUTS: Final[Mapping[str, tuple[str, type[BaseModel]]]] = {
     "input-turns": ("A line of a file of turns.", Turn),
@@ -92,49 +113,13 @@ _INPUTS: Final[Mapping[str, tuple[str, type[BaseModel]]]] = {
 }
 
 
-class _OutputSchema(GenerateJsonSchema):
-    """Writes a schema without what pydantic adds for forms: field titles, defaults, sorted keys."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic calls it so
-        """Fields are named by their keys."""
-        return False
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        """An absent key has no value."""
-        return self.generate_inner(schema["schema"])
-
-    def sort(
-        self,
-        value: JsonSchemaValue,
-        parent_key: str | None = None,  # noqa: ARG002 - pydantic calls it so
-    ) -> JsonSchemaValue:
-        """Keys stay in the order in which they are written: what an object is comes before what is in it."""
-        return value
-
-    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
-        """A validator follows the tag, and so reports what is wrong inside of that form only."""
-        key = schema["discriminator"]
-        forms = {
-            tag.value if isinstance(tag, Enum) else tag: self.generate_inner(form)
-            for tag, form in schema["choices"].items()
-        }
-        return {
-            "type": "object",
-            "properties": {key: {"enum": list(forms)}},
-            "required": [key],
-            "allOf": [
-                {"if": {"properties": {key: {"const": tag}}}, "then": form} for tag, form in forms.items()
-            ],
-        }
-
-
 def names() -> dict[str, str]:
     """Returns the titles of all schemas by name.
 
     >>> names()["run"][:16], "input-turns" in names()
     ('What run, watch,', True)
     """
-    titles = {name: _title(output) for name, output in OUTPUTS.items()}
+    titles = {name: title_of(output) for name, output in OUTPUTS.items()}
     return titles | {name: title for name, (title, _) in _INPUTS.items()}
 
 
@@ -151,27 +136,15 @@ def schema_of(name: str) -> dict[str, Any]:
         UsageError: there is none of this name.
 
     >>> sorted(schema_of("report")["$defs"])
-    ['Gate', 'WrittenFile']
+    ['JudgedGate', 'WrittenFile']
     """
     head = {"$schema": DIALECT, "$id": f"urn:proctor:1:{name}"}
     if name in OUTPUTS:
-        output = OUTPUTS[name]
-        if isinstance(output, Document | ByTag):
-            return {**head, **schema_of_struct(output)}
-        return {**head, **_of_output(output)}
+        return {**head, **schema_of_struct(OUTPUTS[name])}
     if name in _INPUTS:
         title, model = _INPUTS[name]
         return {**head, "title": title, **_of_input(model)}
     raise UsageError(f"there is no schema {name}", hint="`proctor config schema` lists them")
-
-
-def _of_output(model: type[BaseModel]) -> dict[str, Any]:
-    """Makes the schema of what is printed or written; the model's docstring is title and description."""
-    body = model.model_json_schema(schema_generator=_OutputSchema)
-    defs = {name: _without_title(part) for name, part in body.pop("$defs", {}).items()}
-    title, description = _title_and_description(model)
-    titles = {"title": title, "description": description} if description else {"title": title}
-    return {**body, **titles, **({"$defs": defs} if defs else {})}
 
 
 def _of_input(model: type[BaseModel]) -> dict[str, Any]:
@@ -193,17 +166,6 @@ def _with_checks(schema: JsonSchemaValue) -> JsonSchemaValue:
     definitions["CaseEntry"]["properties"]["checks"]["anyOf"][0] = checks.LIST
     schema["properties"]["default_checks"] |= checks.LIST
     return {**schema, "$defs": {**definitions, checks.NAME: checks.check_definition()}}
-
-
-def _title(output: type[BaseModel] | Document | ByTag) -> str:
-    """What an output is, in one sentence."""
-    return title_of(output) if isinstance(output, Document | ByTag) else _title_and_description(output)[0]
-
-
-def _title_and_description(model: type[BaseModel]) -> tuple[str, str]:
-    """Splits a docstring into its first paragraph and the rest."""
-    title, _, description = cleandoc(model.__doc__ or "").partition("\n\n")
-    return title, description
 
 
 def _without_title(schema: JsonSchemaValue) -> JsonSchemaValue:

@@ -1,7 +1,8 @@
 """Makes JSON Schemas from the types of documents: what is not `UNSET` by default is required."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import cleandoc
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from msgspec.json import schema_components
@@ -25,8 +26,10 @@ class Document(NamedTuple):
     """What it is; by default the first paragraph of its docstring, and the rest is the description."""
     constants: Mapping[str, str] = {}
     """Keys that have one value here, whatever their type allows."""
-    results: Any = None
-    """A struct of which the document holds a list under `results`."""
+    lists: Mapping[str, Sequence[Any]] = {}
+    """Structs of which lists consist that the type leaves open, by their keys."""
+    parts: Mapping[str, Any] = {}
+    """Structs that stand under keys which the type leaves open."""
 
 
 class ByTag(NamedTuple):
@@ -69,13 +72,17 @@ def _schema(document: Document | ByTag) -> tuple[Schema, Schema]:
 
 def _object(document: Document) -> tuple[Schema, Schema]:
     """Returns the schema of one struct."""
-    types = [document.type] if document.results is None else [document.type, document.results]
+    types = [document.type, *document.parts.values(), *chain.from_iterable(document.lists.values())]
     references, found = schema_components(types, ref_template="#/$defs/{name}")
     parts = {name: _part(name, part) for name, part in found.items()}
-    body = parts.pop(references[0]["$ref"].removeprefix("#/$defs/"))
-    if document.results is not None:
-        body["properties"]["results"] = {"type": "array", "items": references[1]}
-        body["required"].append("results")
+    first, *others = references
+    body, left = parts.pop(first["$ref"].removeprefix("#/$defs/")), iter(others)
+    inner = {key: next(left) for key in document.parts}
+    for key, structs in document.lists.items():
+        forms = list(islice(left, len(structs)))
+        inner[key] = {"type": "array", "items": {"anyOf": forms} if len(forms) > 1 else forms[0]}
+    body["properties"] |= inner
+    body["required"] = [*dict.fromkeys([*body["required"], *inner])]
     for key, value in document.constants.items():
         body["properties"][key] = {"const": value}
         body["required"] = [*dict.fromkeys([*body["required"], key])]
