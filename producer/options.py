@@ -14,8 +14,6 @@ from shared.ledger import Wake
 from shared.ledger.bounds import FIRST_LAYOUT
 
 if TYPE_CHECKING:
-    from producer.load.baselines import Baselines
-    from producer.load.cases import PlannedRun
     from shared.contracts.case_config import ModelConfig, RunSettings
 
 T = TypeVar("T")
@@ -128,10 +126,10 @@ class SubmitOptions:
     """How a model answers turns; None: their answers are recorded."""
     cases: CaseChoice = field(default_factory=CaseChoice)
     """How cases are run."""
-    plan: "PlannedRun | None" = None
-    """The run of cases, where its file was read already."""
-    baselines: "Baselines | None" = None
-    """The file of queries, where it was read already."""
+    plan: object = None
+    """The `PlannedRun` of cases, where their file was read already."""
+    baselines: object = None
+    """The `Baselines` of queries, where their file was read already."""
     results_ttl_s: int = 30 * 24 * 3600
     """How long the run is kept after its end."""
     max_backlog_items: int = 5_000_000

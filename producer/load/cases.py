@@ -64,7 +64,7 @@ def load_cases(source: Source, options: SubmitOptions) -> RunInput:
         InputError: it breaks the contract.
         ConfigError, UsageError: as `plan_run`.
     """
-    plan = options.plan or plan_run(source, options.cases)
+    plan = options.plan if isinstance(options.plan, PlannedRun) else plan_run(source, options.cases)
     for warning in plan.warnings:
         options.on_warning(warning)
     if plan.run.recorded:  # nothing waits for anybody: whole chunks at a time, as many as there are workers

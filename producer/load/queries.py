@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from producer.load.baselines import encode_baseline, read_baselines
+from producer.load.baselines import Baselines, encode_baseline, read_baselines
 from producer.load.chunks import TYPICAL_QUERY, RunInput, dictionary_of, item_chunks, shape_of
 from producer.load.source import Source
 from producer.options import QueryChoice, SubmitOptions, pick_items
@@ -23,7 +23,8 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
     Raises:
         InputError: the source breaks its contract, or no query has the id to start from.
     """
-    baselines, query_run = options.baselines or read_baselines(source), options.queries
+    found, query_run = options.baselines, options.queries
+    baselines = found if isinstance(found, Baselines) else read_baselines(source)
     for warning in baselines.warnings:
         options.on_warning(warning)
     following = start_at(baselines.queries, query_run.start_from or None)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from shared.clock import now_ms
 from shared.codecs.parked_items import History
+from shared.contracts.live_turns import LiveRun
 from shared.server.client import RedisTarget
 from shared.upstream.model_target import ModelTarget
 from tests.support.upstream import discipline
@@ -124,7 +125,8 @@ def question(text: str = "Hello", *, target: ModelTarget = TARGET, **more: Any) 
 
 def scope(run: str = "r1", **more: Any) -> CallContext:
     """On behalf of one run."""
-    return CallContext(**{"run": run, "owner": "token", "prices": PRICES, **more})
+    bounds = {name: more.pop(name) for name in ("max_cost", "prices", "concurrency") if name in more}
+    return CallContext(run, "token", LiveRun(TARGET, **{"prices": PRICES, **bounds}), **more)
 
 
 class Asked(NamedTuple):

@@ -53,7 +53,6 @@ from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import CallContext
-from worker.upstream.retry import ModelRetryPolicy
 from worker.validation.case_verdict import CheckResult, ValidationResult
 from worker.validation.check_verdict import with_checks
 from worker.validation.checks.kind import NOTHING_RECORDED, Score, Subject
@@ -352,16 +351,12 @@ class CasesEngine:
 
     def _context(self, item: Item) -> CallContext:
         """The run and the chunk that models are called for, and the bounds of the calls."""
-        run = self._run
         return CallContext(
-            run=self._name,
-            owner=item.lease.token,
+            self._name,
+            item.lease.token,
+            self._run,
             generation=item.claimed.generation,
             use_cache=self._uses_cache(item),
-            max_cost=run.max_cost,
-            prices=run.prices,
-            retry=ModelRetryPolicy(),
-            concurrency=run.concurrency,
         )
 
     def _in_thread(self, function: Callable[..., T], *arguments: Any) -> Awaitable[T]:

@@ -37,7 +37,6 @@ from worker.upstream.attempts import CallsMade
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import CallContext
-from worker.upstream.retry import ModelRetryPolicy
 
 MAX_CLAIM_S: Final = 20.0
 """After so long a chunk makes no further calls, so that other runs have their turn."""
@@ -333,15 +332,7 @@ def context_of(settings: LiveRun, run: str, owner: str, *, is_anew: bool) -> Cal
         owner: the chunk's claim token.
         is_anew: whether the model is asked again, whatever answers are stored.
     """
-    return CallContext(
-        run=run,
-        owner=owner,
-        use_cache=settings.use_cache and not is_anew,
-        max_cost=settings.max_cost,
-        prices=settings.prices,
-        retry=ModelRetryPolicy(),
-        concurrency=settings.concurrency,
-    )
+    return CallContext(run, owner, settings, use_cache=settings.use_cache and not is_anew)
 
 
 def call_of(settings: LiveRun | None, reply: ModelReply, calls: CallsMade) -> TracedCall:

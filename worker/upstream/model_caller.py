@@ -20,6 +20,8 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from shared.codecs.parked_items import WaitReason
+from shared.contracts.case_run import CaseRun
+from shared.contracts.live_turns import LiveRun
 from shared.observability import tracing
 from shared.observability.counters import CallCount
 from shared.upstream.costs import MOST_USD, to_nanos
@@ -96,18 +98,14 @@ class CallContext:
     """The run whose limits and budget apply."""
     owner: str
     """The chunk's claim token, for people who look into Redis."""
+    settings: CaseRun | LiveRun
+    """Settings of the run: cost cap, prices and the bound on concurrent calls."""
     generation: int = 0
     """0 for the first time that the run asks, and one more with each retry of it."""
     use_cache: bool = True
     """Whether answers may come from the cache, and go into it."""
-    max_cost: float | None = None
-    """What the run may cost, in dollars; None: anything."""
-    prices: Mapping[str, Any] = field(default_factory=dict)
-    """Prices that the run's settings give, by model; they go before known ones."""
     retry: ModelRetryPolicy = field(default_factory=ModelRetryPolicy)
     """How often and how long."""
-    concurrency: int | None = None
-    """Calls of the run under way at a time, over the whole fleet; None: any number."""
 
 
 Request = TypeVar("Request", ModelRequest, EmbeddingRequest)
@@ -304,7 +302,7 @@ class ModelCaller:
     ) -> Reply:
         """Calls until there is an answer, or a wait that is too long to be waited here."""
         size, estimate = operation.size_of(request), None
-        if context.max_cost is not None:
+        if context.settings.max_cost is not None:
             estimate = self._estimate(request.model, size, context)
             if estimate is None:
                 text = f"the price of {request.model} is not known, and the run has a cost cap"
@@ -328,9 +326,9 @@ class ModelCaller:
         request, context, bill = planned.request, planned.context, _Bill()
         endpoint = self._endpoint_of(request.target, context)
         reserved: Reservation | None = None
-        if planned.estimate is not None and context.max_cost is not None:
+        if planned.estimate is not None and context.settings.max_cost is not None:
             reserved = await self._budget.reserve(
-                context.run, request.model, planned.estimate, context.max_cost
+                context.run, request.model, planned.estimate, context.settings.max_cost
             )
         send = partial(self._send, planned, bill, _contact(context, endpoint))
         try:
@@ -352,7 +350,7 @@ class ModelCaller:
     def _endpoint_of(self, target: ModelTarget, context: CallContext) -> Endpoint:
         """Names the endpoint of a model."""
         place = target.model, target.api_base, account_of(self._key_of(target))
-        return self._endpoint(place, target.timeout_s, context.run, context.concurrency)
+        return self._endpoint(place, target.timeout_s, context.run, context.settings.concurrency)
 
     async def _send(self, planned: _Call[Request, Reply], bill: _Bill, contact: Contact) -> Sent[Reply]:
         """Sends the request, in a span where tracing is on; the reply is priced and counted."""
@@ -392,16 +390,16 @@ class ModelCaller:
 
     def _estimate(self, model: str, size: TokenEstimate, context: CallContext) -> Estimate | None:
         """Estimates what a call may cost; None when its price is not known."""
-        usd = self._cost_of(model, size.prompt, size.answer, context.prices)
+        usd = self._cost_of(model, size.prompt, size.answer, context.settings.prices)
         if usd is None or not size.is_guess:
             return None if usd is None else Estimate(usd)
-        return Estimate(usd, self._cost_of(model, size.prompt, 0, context.prices))
+        return Estimate(usd, self._cost_of(model, size.prompt, 0, context.settings.prices))
 
     def _priced(self, model: str, reply: Reply, context: CallContext) -> Reply:
         """Writes into a reply what it cost, as far as that is known."""
-        if reply.cost_usd is not None and model not in context.prices:
+        if reply.cost_usd is not None and model not in context.settings.prices:
             return reply
-        usd = self._cost_of(model, reply.prompt_tokens, reply.completion_tokens, context.prices)
+        usd = self._cost_of(model, reply.prompt_tokens, reply.completion_tokens, context.settings.prices)
         return reply if usd is None else msgspec.structs.replace(reply, cost_usd=usd)
 
 
