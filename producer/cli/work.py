@@ -16,7 +16,7 @@ from producer.cli.incremental_reports import IncrementalReports
 from producer.cli.live.follow import Follower
 from producer.cli.live.view import open_view
 from producer.cli.local.local_workers import CALLS_END_S, LocalWorkers
-from producer.cli.options.case_options import CaseOptions
+from producer.cli.options.run_options import CaseOptions
 from producer.cli.options.shared_options import InputOptions, SubmitChoice, refuse_no_text
 from producer.cli.report_files import as_options, check_formats
 from producer.cli.run_lookup import change_state, find_run

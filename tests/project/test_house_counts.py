@@ -7,13 +7,13 @@ import pytest
 from tests.project.house_counts import COUNTS
 
 BOUNDS: Final = {
-    "keys read by text in producer/": 350,
+    "keys read by text in producer/": 334,
     "TYPE_CHECKING blocks": 49,
     "imports in functions": 208,
-    "import circles, all imports counted": 1,
+    "import circles, all imports counted": 0,
     "conditions written as products": 26,
     "public class names with two meanings": 20,
-    "modules": 533,
+    "modules": 531,
     "lines of producer/schemas": 381,
 }
 """The most that each figure may be; the others are for information."""

@@ -3,7 +3,7 @@
 import pytest
 
 from producer.cli.options.choices import api_base_of
-from producer.cli.options.model_options import ModelOptions
+from producer.cli.options.run_options import ModelOptions
 from shared.contracts.case_config import ModelConfig
 from shared.contracts.query_environment import api_url
 from shared.errors import ConfigError, UsageError

@@ -8,12 +8,10 @@ import click
 
 from producer.cli.completions import complete_files, complete_runs
 from producer.cli.local.local_workers import LocalWorkers
-from producer.cli.options.case_options import CaseOptions, SelectionOptions
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.global_options import jsonl_option
-from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.option_groups import option, option_group
-from producer.cli.options.query_options import QueryOptions
+from producer.cli.options.run_options import CaseOptions, ModelOptions, QueryOptions, SelectionOptions
 from producer.cli.options.shared_options import (
     InputOptions,
     ReportOptions,

@@ -3,10 +3,9 @@
 import click
 
 from producer.cli.completions import complete_files
-from producer.cli.options.case_options import CaseOptions
 from producer.cli.options.global_options import TopicOption
 from producer.cli.options.global_options import command as declare
-from producer.cli.options.model_options import ModelOptions
+from producer.cli.options.run_options import CaseOptions, ModelOptions
 from producer.cli.options.shared_options import InputOptions, SubmitChoice, config_option, one_file
 from producer.cli.session import Session, pass_session
 from shared.errors import UsageError

@@ -11,9 +11,7 @@ from tempfile import mkdtemp
 from typing import Any, Final, NamedTuple
 
 from producer.cli.local.local_workers import LocalWorkers
-from producer.cli.options.case_options import SelectionOptions
-from producer.cli.options.model_options import ModelOptions
-from producer.cli.options.query_options import QueryOptions
+from producer.cli.options.run_options import ModelOptions, QueryOptions, SelectionOptions
 from producer.cli.options.shared_options import SubmitChoice
 from producer.cli.report_files import ReportFile
 from producer.cli.session import Session

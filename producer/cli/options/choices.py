@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Any, Final
 
-from producer.cli.options.case_options import CaseOptions, SelectionOptions
-from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.option_groups import given_flags
-from producer.cli.options.query_options import PLACES, QueryOptions
+from producer.cli.options.run_options import PLACES, CaseOptions, ModelOptions, QueryOptions, SelectionOptions
 from producer.options import CaseChoice, QueryChoice
 from shared.contracts.case_vocabulary import MOST_JUDGES
 from shared.contracts.live_turns import LiveRun

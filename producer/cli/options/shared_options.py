@@ -9,11 +9,9 @@ import click
 
 from producer import kinds
 from producer.cli.completions import complete_files
-from producer.cli.options.case_options import CaseOptions, SelectionOptions
 from producer.cli.options.global_options import TopicOption
-from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.option_groups import option, option_group, refuse_other_kinds
-from producer.cli.options.query_options import QueryOptions
+from producer.cli.options.run_options import CaseOptions, ModelOptions, QueryOptions, SelectionOptions
 from producer.cli.report_files import FORMATS, REPORT_SUFFIXES
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError

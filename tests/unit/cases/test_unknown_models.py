@@ -8,7 +8,7 @@ import pytest
 
 from producer.cli.main import run
 from producer.cli.options.choices import read_live_run
-from producer.cli.options.model_options import ModelOptions
+from producer.cli.options.run_options import ModelOptions
 from producer.ranking_run import comparison_of
 from shared.contracts.case_run import SNAPSHOT_KEY, CaseRun
 from shared.errors import UsageError

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from producer.cli.options.choices import read_live_run
-from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.option_groups import given_flags
+from producer.cli.options.run_options import ModelOptions
 from producer.cli.options.shared_options import SubmitChoice
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import Live

@@ -2,9 +2,8 @@
 
 import pytest
 
-from producer.cli.options.case_options import SelectionOptions
 from producer.cli.options.choices import read_query_run
-from producer.cli.options.query_options import QueryOptions
+from producer.cli.options.run_options import QueryOptions, SelectionOptions
 from shared.contracts.query_environment import api_url, delay_s
 from shared.contracts.query_run import QueryRun
 from shared.errors import ConfigError, UsageError
