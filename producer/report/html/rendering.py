@@ -3,11 +3,10 @@
 import re
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 TEXT_CHARS: Final = 20_000
 """Of one text that are shown on a page with few items."""
@@ -72,10 +71,8 @@ def readable(text: str) -> str:
     return _encoded(text).decode()
 
 
-def markup(text: str) -> "Markup":
+def markup(text: str) -> Markup:
     """Marks text as HTML: only for charts and for files of our own."""
-    from markupsafe import Markup  # noqa: PLC0415 - start-up: comes with jinja2
-
     return Markup(text)  # noqa: S704 - made by our own code, which escapes what it puts in
 
 
@@ -93,10 +90,8 @@ def _module(template: str) -> Any:
 
 
 @cache
-def _environment() -> "Environment":
+def _environment() -> Environment:
     """Where templates are."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - start-up: 40 ms
-
     return Environment(
         loader=FileSystemLoader(_REPORTS),
         autoescape=True,

@@ -21,6 +21,7 @@ from producer.report.queries.check_reasons import (
     found_by_checks,
 )
 from producer.report.queries.opened_rows import OpenedQuery
+from producer.report.queries.shown_queries import TAG_KEYS, wanted_of
 from producer.report.queries.sources import FoundSource, sources_of
 from producer.text import duration, plural
 from shared.clock import iso_utc
@@ -57,18 +58,6 @@ WORDS: Final[Mapping[Letter, str]] = {
     Letter.NONE: NEVER_SENT,
 }
 _MARKS: Final[Mapping[str, str]] = {PASSED: "p", FAILED: "f", NOT_APPLICABLE: "n"}
-_TAG_KEYS: Final = ("difficulty", "type", "tags", "labels")
-"""Keys of baselines, beside those of the document, whose values are tags."""
-_ASKED: Final[Mapping[str, str]] = {
-    "must_contain": "required",
-    "must_not_contain": "forbidden",
-    "should_contain": "desirable",
-    "expected_docs": "documents",
-    "oos_decline_signals": "signs of declining",
-}
-_WRONG: Final[Mapping[str, str]] = {"must_contain": "missing", "must_not_contain": "found"}
-"""Where a check lists the texts of a baseline that it failed by."""
-_KNOWN: Final = frozenset({"id", "category", "query", "is_oos", *_ASKED, *_TAG_KEYS})
 
 
 BRIEF: Final[Mapping[str, Any]] = {
@@ -167,7 +156,7 @@ def _tags(query: OpenedQuery, baseline: Mapping[str, Any]) -> list[str]:
     """Returns the tags by which queries are filtered, beside their category."""
     result = query.result
     tags = [OUT_OF_SCOPE] if (result or AskedQuery(baseline)).is_oos else []
-    for key in _TAG_KEYS:
+    for key in TAG_KEYS:
         value = baseline.get(key)
         tags += [plain(tag, NAME_CHARS) for tag in (value if isinstance(value, list) else [value])]
     if result is not None and not query.code:
@@ -263,20 +252,6 @@ def _details(
         "wanted": list(wanted_of(baseline, shown)),
         "times": list(_times(query)),
     }
-
-
-def wanted_of(baseline: Mapping[str, Any], shown: AskedQuery) -> Iterator[tuple[str, str]]:
-    """Yields what a baseline demands, with a mark at what an answer failed by, and its further keys."""
-    checked = AskedQuery({}) if shown.is_failed else shown
-    wrong = {key: checked.check(key).texts(found) for key, found in _WRONG.items()}
-    for key, label in _ASKED.items():
-        texts = [text for text in baseline.get(key) or () if isinstance(text, str)]
-        if texts:
-            marked = (f"✗ {text}" if text in wrong.get(key, ()) else text for text in texts)
-            yield label, plain(", ".join(marked), WHY_CHARS)
-    for key, value in baseline.items():
-        if key not in _KNOWN and value not in (None, "", []):
-            yield plain(key, NAME_CHARS), plain(value if isinstance(value, str) else _json(value), WHY_CHARS)
 
 
 def _times(query: OpenedQuery) -> Iterator[tuple[str, str]]:

@@ -1,13 +1,14 @@
 """Makes of a query what a terminal shows of a single item."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from producer.queries.results import AskedQuery
+from producer.report.cells import Size, clip
 from producer.report.queries.check_reasons import FAILED, NOT_APPLICABLE, found_by_checks
-from producer.report.queries.html_query import wanted_of
 from producer.report.queries.opened_rows import OpenedQuery, opened
 from producer.report.queries.sources import sources_of
 from producer.report.shown_item import ShownItem
@@ -20,6 +21,33 @@ from shared.names import Outcome
 from shared.runs import RunInfo
 
 NEVER_SENT: Final = "the run ended before it was sent"
+TAG_KEYS: Final = ("difficulty", "type", "tags", "labels")
+"""Keys of baselines, beside those of the document, whose values are tags."""
+_ASKED: Final[Mapping[str, str]] = {
+    "must_contain": "required",
+    "must_not_contain": "forbidden",
+    "should_contain": "desirable",
+    "expected_docs": "documents",
+    "oos_decline_signals": "signs of declining",
+}
+_WRONG: Final[Mapping[str, str]] = {"must_contain": "missing", "must_not_contain": "found"}
+"""Where a check lists the texts of a baseline that it failed by."""
+_KNOWN: Final = frozenset({"id", "category", "query", "is_oos", *_ASKED, *TAG_KEYS})
+
+
+def wanted_of(baseline: Mapping[str, Any], shown: AskedQuery) -> Iterator[tuple[str, str]]:
+    """Yields what a baseline demands, with a mark at what an answer failed by, and its further keys."""
+    checked = AskedQuery({}) if shown.is_failed else shown
+    wrong = {key: checked.check(key).texts(found) for key, found in _WRONG.items()}
+    for key, label in _ASKED.items():
+        texts = [text for text in baseline.get(key) or () if isinstance(text, str)]
+        if texts:
+            marked = (f"✗ {text}" if text in wrong.get(key, ()) else text for text in texts)
+            yield label, clip(", ".join(marked), Size.REASON)
+    for key, value in baseline.items():
+        if key not in _KNOWN and value not in (None, "", []):
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield clip(key, Size.NAME), clip(text, Size.REASON)
 
 
 def shown_queries(info: RunInfo) -> Callable[[ItemRow], ShownItem]:

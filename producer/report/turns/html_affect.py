@@ -4,13 +4,12 @@ from array import array
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from markupsafe import Markup
 
 from producer.report.html.rendering import markup
 from producer.report.turns.turn_records import ERROR, SKIPPED, Mood
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 WIDTH: Final = 1000
 BASE: Final = 60
@@ -52,23 +51,23 @@ class Course:
         self._levels.append(mood.level if mood.phase else -1.0)
         self._marks.append(STRENGTH[decision] + 8 * is_frozen)
 
-    def points(self, most: int) -> list["Point"]:
+    def points(self, most: int) -> list["MoodPoint"]:
         """Returns the turns as they were decided; of very many, the strongest of each few."""
         at = sorted(range(len(self)), key=self._orders.__getitem__)
         size = -(-len(at) // most)
         return [self._point(at[first : first + size]) for first in range(0, len(at), size)] if at else []
 
-    def _point(self, turns: Sequence[int]) -> "Point":
+    def _point(self, turns: Sequence[int]) -> "MoodPoint":
         """Takes a few turns together."""
         marks = [self._marks[turn] for turn in turns]
-        return Point(
+        return MoodPoint(
             max(self._levels[turn] for turn in turns),
             max(mark & 7 for mark in marks),
             max(marks) >= 8,  # noqa: PLR2004 - the bit of a freeze
         )
 
 
-class Point(NamedTuple):
+class MoodPoint(NamedTuple):
     """What is drawn at one place."""
 
     level: float
@@ -77,10 +76,10 @@ class Point(NamedTuple):
     is_frozen: bool
 
 
-def strip(points: Sequence[Point]) -> "Markup":
+def strip(points: Sequence[MoodPoint]) -> Markup:
     """Draws decisions by height and weight, in the list of threads.
 
-    >>> drawn = strip([Point(0.1, 3, False), Point(0.9, 1, True)])
+    >>> drawn = strip([MoodPoint(0.1, 3, False), MoodPoint(0.9, 1, True)])
     >>> drawn.count("<rect"), 'class="d-must"' in drawn
     (3, True)
     """
@@ -102,14 +101,14 @@ def strip(points: Sequence[Point]) -> "Markup":
     )
 
 
-def chart(points: Sequence[Point], description: str) -> "Markup":
+def chart(points: Sequence[MoodPoint], description: str) -> Markup:
     """Draws the affect of a thread with its decisions below; freezes are shaded. Nothing of very few turns.
 
     Args:
         points: of the turns, in order.
         description: its text for screen readers.
 
-    >>> levels = [Point(0.2, 2, False), Point(0.9, 2, True), Point(0.3, 3, False)]
+    >>> levels = [MoodPoint(0.2, 2, False), MoodPoint(0.9, 2, True), MoodPoint(0.3, 3, False)]
     >>> drawn = chart(levels, "rises to <0.9>")
     >>> drawn.count('class="zone"'), drawn.count('class="lin"'), "&lt;0.9&gt;" in drawn, chart(levels[:2], "")
     (1, 1, True, Markup(''))
@@ -141,7 +140,7 @@ def chart(points: Sequence[Point], description: str) -> "Markup":
     )
 
 
-def rail(before: Mood | None, now: Mood, after: Mood | None) -> "Markup":
+def rail(before: Mood | None, now: Mood, after: Mood | None) -> Markup:
     """Draws the affect beside one message, so that the drawings of a thread are one line.
 
     >>> drawn = rail(None, Mood(0.5, "rising", "", True), Mood(0.9, "peak"))
@@ -167,7 +166,7 @@ def _across(mood: Mood) -> float:
     return RAIL[0] + RAIL[1] * mood.level
 
 
-def _zones(points: Sequence[Point]) -> Iterator[tuple[int, int]]:
+def _zones(points: Sequence[MoodPoint]) -> Iterator[tuple[int, int]]:
     """Yields the first and the last of each row of frozen turns."""
     edges = [
         -1,

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
+from markupsafe import Markup
 
 from producer.report.html.spool import Spool
 from producer.report.turns.html_affect import MOST_POINTS, STRIP_TURNS, Course, chart, strip
@@ -21,9 +22,6 @@ from producer.report.turns.turn_records import (
 )
 from producer.text import duration, plural
 from shared.clock import parse_iso_ms
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 UNKNOWN: Final = "turns that were not decided"
 """Stands for the thread of turns whose input was not read."""
@@ -68,7 +66,7 @@ class Thread:
             return ""
         return duration((parse_iso_ms(self.last_at) - parse_iso_ms(self.first_at)) / 1000)
 
-    def drawn(self) -> "Markup":
+    def drawn(self) -> Markup:
         """Returns the chart of the whole conversation."""
         parts = [plural(self.turns, "turn"), *(f"{self.decisions[word]} {word}" for word in self.decisions)]
         if self.freezes:
@@ -77,7 +75,7 @@ class Thread:
             self.course.points(MOST_POINTS), f"Affect and decisions of the thread: {', '.join(parts)}"
         )
 
-    def small(self) -> "Markup":
+    def small(self) -> Markup:
         """Returns the strip of its decisions, for the list of threads."""
         return strip(self.course.points(STRIP_TURNS))
 

@@ -10,7 +10,7 @@ import pytest
 
 from producer.aggregate.gates import parse_gate
 from producer.report.turns import html_threads, to_html
-from producer.report.turns.html_affect import Point, chart, strip
+from producer.report.turns.html_affect import MoodPoint, chart, strip
 from producer.report.turns.opened_rows import without_text
 from shared.codecs.turn_lines import expand
 from shared.names import RunState
@@ -148,7 +148,7 @@ def test_threads_with_the_most_freezes_come_first(tmp_path: Path) -> None:
 def test_a_thread_is_drawn_by_height_and_described_in_words(tmp_path: Path) -> None:
     """Each decision has a height and a weight of its own, freezes are shaded, all is described."""
     levels = ((0.1, 3, 0), (0.9, 2, 1), (0.9, 1, 1), (0.2, 4, 0))
-    points = [Point(level, strength, bool(frozen)) for level, strength, frozen in levels]
+    points = [MoodPoint(level, strength, bool(frozen)) for level, strength, frozen in levels]
     heights = dict(re.findall(r'class="(d-\w+)"[^>]* height="(\d+)"', strip(points)))
     assert heights == {"d-must": "14", "d-should": "9", "d-skip": "4", "d-error": "14", "d-cold": "2"}
     drawn = chart(points, "described")
