@@ -30,7 +30,7 @@ Version = Annotated[
 Name = Annotated[str | UnsetType, Meta(description="As `--name` gave it; absent without one.")]
 
 
-class Part(Struct, forbid_unknown_fields=True):
+class Part(Struct, frozen=True, forbid_unknown_fields=True):
     """A closed object: a key that is not declared does not fit."""
 
 
@@ -60,7 +60,7 @@ def as_json(document: Struct, *, indent: int | None = None) -> str:
     return json.dumps(msgspec.to_builtins(document), ensure_ascii=False, indent=indent)
 
 
-class Percentiles(Part, omit_defaults=True):
+class Percentiles(Part, omit_defaults=True, frozen=True):
     """Nearest-rank percentiles in milliseconds."""
 
     p50: Count = -1
@@ -82,7 +82,7 @@ class Percentiles(Part, omit_defaults=True):
         return msgspec.structs.asdict(self) if self else {}
 
 
-class Rate(Part):
+class Rate(Part, frozen=True):
     """A share with its 95% Wilson interval; answers to one case are taken as related."""
 
     value: Fraction
@@ -103,7 +103,7 @@ class Rate(Part):
         return msgspec.structs.asdict(self.rounded())
 
 
-class OutcomeRates(Part):
+class OutcomeRates(Part, frozen=True):
     """Shares of all items."""
 
     pass_rate: Rate
@@ -117,7 +117,7 @@ class OutcomeRates(Part):
     error_rate: Rate
 
 
-class ItemError(Part):
+class ItemError(Part, frozen=True):
     """Why an item has no answer that could be judged."""
 
     code: str
@@ -131,7 +131,7 @@ class ItemError(Part):
 _OUTCOMES: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.DECIDED)
 
 
-class Line(Part, kw_only=True):
+class Line(Part, kw_only=True, frozen=True):
     """What a line of results holds, whatever its kind."""
 
     run_id: str
@@ -145,7 +145,7 @@ class Line(Part, kw_only=True):
     error: ItemError | None
 
 
-class Counts(Part):
+class Counts(Part, frozen=True):
     """Items by outcome."""
 
     total: Count
@@ -189,14 +189,14 @@ class Counts(Part):
         return {word: number for word, number in by_outcome.items() if number and word != "total"}
 
 
-class WrittenFile(Part):
+class WrittenFile(Part, frozen=True):
     """A file that the command wrote."""
 
     format: str
     path: str
 
 
-class JudgedGate(Part):
+class JudgedGate(Part, frozen=True):
     """A condition of `--fail-on`, and whether it holds."""
 
     expression: str
@@ -235,7 +235,7 @@ class Summary(Protocol):
 S = TypeVar("S")
 
 
-class RunDocument(Part, Generic[S], kw_only=True):
+class RunDocument(Part, Generic[S], kw_only=True, frozen=True):
     """The document of a run."""
 
     schema_version: Version
@@ -259,7 +259,7 @@ class RunDocument(Part, Generic[S], kw_only=True):
         return [gate for gate in self.gates or () if not gate.met]
 
 
-class Notification(Part, Generic[S], kw_only=True):
+class Notification(Part, Generic[S], kw_only=True, frozen=True):
     """What is posted about a run; without the summary if the body would exceed 64,000 bytes."""
 
     text: Annotated[

@@ -180,8 +180,13 @@ _WRITERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
 class _Interval(Protocol):
     """What has bounds, such as a rate."""
 
-    low: float
-    high: float
+    @property
+    def low(self) -> float:
+        """Lower bound."""
+
+    @property
+    def high(self) -> float:
+        """Upper bound."""
 
 
 def bounds(rate: _Interval | Mapping[str, Any], decimals: int = 1) -> tuple[str, str]:

@@ -46,7 +46,7 @@ Pair = tuple[ComparedItem, ComparedItem]
 """An item in A and in B."""
 
 
-class ComparedSide(Part):
+class ComparedSide(Part, frozen=True):
     """One of the two runs that are compared."""
 
     name: str
@@ -54,7 +54,7 @@ class ComparedSide(Part):
     label: Name = UNSET
 
 
-class ComparedCounts(Part):
+class ComparedCounts(Part, frozen=True):
     """PairedItems of items by what became of them, and items without a partner."""
 
     pairs: Count
@@ -73,14 +73,14 @@ class ComparedCounts(Part):
         return not (self.only_a or self.only_b or self.skipped_a or self.skipped_b)
 
 
-class RatesOfBoth(Part):
+class RatesOfBoth(Part, frozen=True):
     """A share in both runs."""
 
     a: Rate
     b: Rate
 
 
-class PairedTest(Part, kw_only=True):
+class PairedTest(Part, kw_only=True, frozen=True):
     """The test of the pairs that changed; `level_each` is the level of each of several comparisons."""
 
     name: Literal["mcnemar"] = "mcnemar"
@@ -99,7 +99,7 @@ class PairedTest(Part, kw_only=True):
         return self.p_value <= self.level_each and self.worse != self.better
 
 
-class ComparedScore(Part):
+class ComparedScore(Part, frozen=True):
     """A measured value in both runs, and the interval of the difference."""
 
     a: float
@@ -117,14 +117,14 @@ class ComparedScore(Part):
         return self.low > 0 or self.high < 0
 
 
-class ComparedNames(Part):
+class ComparedNames(Part, frozen=True):
     """Two models, or two prompts, whose answers to the same cases are compared."""
 
     a: str
     b: str
 
 
-class ChangedItem(Part):
+class ChangedItem(Part, frozen=True):
     """An item whose outcome changed."""
 
     item: str
@@ -132,7 +132,7 @@ class ChangedItem(Part):
     b: str
 
 
-class CompareDocument(Part, kw_only=True):
+class CompareDocument(Part, kw_only=True, frozen=True):
     """What compare prints with --json, and writes as .json."""
 
     schema_version: Version = SCHEMA_VERSION

@@ -17,7 +17,7 @@ from producer.documents import SCHEMA_VERSION, Count, Exit, Fraction, Part, Rate
 NO_PAIRS: Final[Mapping[tuple[str, str], int]] = {}
 
 
-class RankedStrength(Part):
+class RankedStrength(Part, frozen=True):
     """Probability that an answer is preferred to that of an average model, with its 95% interval."""
 
     value: Fraction
@@ -25,7 +25,7 @@ class RankedStrength(Part):
     high: Fraction
 
 
-class RankedModel(Part):
+class RankedModel(Part, frozen=True):
     """One model of a ranking."""
 
     name: str
@@ -36,7 +36,7 @@ class RankedModel(Part):
     strength: RankedStrength
 
 
-class JudgePosition(Part):
+class JudgePosition(Part, frozen=True):
     """Whether the judge prefers a position."""
 
     first_preferred: Annotated[
@@ -45,7 +45,7 @@ class JudgePosition(Part):
     orders_agree: Annotated[Rate, Meta(description="In how many pairs both orders gave the same verdict.")]
 
 
-class RankDocument(Part, kw_only=True):
+class RankDocument(Part, kw_only=True, frozen=True):
     """What rank prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION

@@ -10,7 +10,7 @@ from shared.contracts.case_run import FREEFORM, GIT_KEY
 from shared.contracts.case_vocabulary import CaseStatus
 
 
-class RepeatFigures(Part):
+class RepeatFigures(Part, frozen=True):
     """What asking each case more than once shows."""
 
     repeats: Annotated[int, Meta(ge=2)]
@@ -24,7 +24,7 @@ class RepeatFigures(Part):
     disagreement: Fraction
 
 
-class ModelRates(Part):
+class ModelRates(Part, frozen=True):
     """Shares of one model's items."""
 
     pass_rate: Rate
@@ -34,7 +34,7 @@ class ModelRates(Part):
     ]
 
 
-class MeanScore(Part):
+class MeanScore(Part, frozen=True):
     """A mean score with its 95% interval; scores of one case are taken as related."""
 
     value: Fraction
@@ -44,7 +44,7 @@ class MeanScore(Part):
     n: Count
 
 
-class ModelFigures(Part):
+class ModelFigures(Part, frozen=True):
     """The figures of one model."""
 
     model: str
@@ -91,14 +91,14 @@ class ModelFigures(Part):
         return self.latency_ms or self.cached_latency_ms
 
 
-class Consistency(Part):
+class Consistency(Part, frozen=True):
     """How often a judge repeats its verdict on the same question."""
 
     n: Count
     same: Rate
 
 
-class LabelFigures(Part, kw_only=True):
+class LabelFigures(Part, kw_only=True, frozen=True):
     """How verdicts compare with labels that people gave."""
 
     n: Count
@@ -115,7 +115,7 @@ class LabelFigures(Part, kw_only=True):
     balanced_accuracy: Rate | None
 
 
-class JudgeFigures(Part):
+class JudgeFigures(Part, frozen=True):
     """The figures of one judge."""
 
     model: str
@@ -130,7 +130,7 @@ class JudgeFigures(Part):
     calibration: LabelFigures | None
 
 
-class Agreement(Part):
+class Agreement(Part, frozen=True):
     """How far the judges of a panel agree."""
 
     judges: Count
@@ -139,7 +139,7 @@ class Agreement(Part):
     krippendorff_alpha: float | None
 
 
-class JudgingFigures(Part):
+class JudgingFigures(Part, frozen=True):
     """What the judges of a run found, and how far they can be trusted."""
 
     calls: Count
@@ -170,7 +170,7 @@ class GitState(Struct, frozen=True, kw_only=True):
         return convert(snapshot.get(GIT_KEY), cls | None)
 
 
-class GroupFigures(Part, kw_only=True):
+class GroupFigures(Part, kw_only=True, frozen=True):
     """The figures of some items."""
 
     total: Count
@@ -184,26 +184,26 @@ class GroupFigures(Part, kw_only=True):
     known_cost_usd: float
 
 
-class PromptFigures(GroupFigures):
+class PromptFigures(GroupFigures, frozen=True):
     """The figures of one prompt."""
 
     prompt: str
 
 
-class PromptModelFigures(GroupFigures):
+class PromptModelFigures(GroupFigures, frozen=True):
     """The figures of one prompt with one model."""
 
     model: str
     prompt: str
 
 
-class TagFigures(GroupFigures):
+class TagFigures(GroupFigures, frozen=True):
     """The figures of the cases with one tag."""
 
     tag: str
 
 
-class CheckFigures(Part):
+class CheckFigures(Part, frozen=True):
     """The figures of one check, over all cases that have it."""
 
     name: str
@@ -219,7 +219,7 @@ class CheckFigures(Part):
     ]
 
 
-class CasesSummary(Part, kw_only=True):
+class CasesSummary(Part, kw_only=True, frozen=True):
     """The figures of a cases run."""
 
     models: list[ModelFigures]

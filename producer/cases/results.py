@@ -262,7 +262,7 @@ class CaseResult(Struct, frozen=True, kw_only=True):
         return answer_text(self.raw_output, self.refusal, self.tool_calls)
 
 
-class CaseLine(Line, kw_only=True):
+class CaseLine(Line, kw_only=True, frozen=True):
     """A line of a cases run as .jsonl, and of results --format jsonl.
 
     Of an item without a result (skipped), result is null.

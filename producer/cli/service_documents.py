@@ -33,7 +33,7 @@ Bound = float | UnsetType
 """A limit; absent where it is not set."""
 
 
-class CommandError(Part):
+class CommandError(Part, frozen=True):
     """Why a command failed."""
 
     code: str
@@ -41,7 +41,7 @@ class CommandError(Part):
     hint: str | None
 
 
-class ErrorDocument(Part, kw_only=True):
+class ErrorDocument(Part, kw_only=True, frozen=True):
     """What any command prints with --json when it fails."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -49,7 +49,7 @@ class ErrorDocument(Part, kw_only=True):
     exit: Exit
 
 
-class SubmitDocument(Part, kw_only=True):
+class SubmitDocument(Part, kw_only=True, frozen=True):
     """What submit and run --detach print with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -61,7 +61,7 @@ class SubmitDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class ItemsDocument(Part, kw_only=True):
+class ItemsDocument(Part, kw_only=True, frozen=True):
     """What show prints with --json for items: their lines, as results --format jsonl has them."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -71,7 +71,7 @@ class ItemsDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class StateDocument(Part, kw_only=True):
+class StateDocument(Part, kw_only=True, frozen=True):
     """What cancel, pause and resume --detach print with --json: the state a run is in now."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -80,7 +80,7 @@ class StateDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class RetryDocument(Part, kw_only=True):
+class RetryDocument(Part, kw_only=True, frozen=True):
     """What retry --detach prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -90,7 +90,7 @@ class RetryDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class ReportDocument(Part, kw_only=True):
+class ReportDocument(Part, kw_only=True, frozen=True):
     """What report -o prints with --json: the files it wrote."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -100,7 +100,7 @@ class ReportDocument(Part, kw_only=True):
     exit: Exit
 
 
-class RunsRemoved(Part, kw_only=True):
+class RunsRemoved(Part, kw_only=True, frozen=True):
     """What runs rm prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -108,7 +108,7 @@ class RunsRemoved(Part, kw_only=True):
     exit: Exit = 0
 
 
-class ListedRun(Part):
+class ListedRun(Part, frozen=True):
     """A run in a list."""
 
     run_id: str
@@ -130,7 +130,7 @@ class ListedRun(Part):
     ] = UNSET
 
 
-class RunsDocument(Part, kw_only=True):
+class RunsDocument(Part, kw_only=True, frozen=True):
     """What runs list prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -138,7 +138,7 @@ class RunsDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class QueueState(Part):
+class QueueState(Part, frozen=True):
     """One kind's queue."""
 
     kind: KindName
@@ -153,7 +153,7 @@ class QueueState(Part):
     open_items: Annotated[Count, Meta(description="Items without a result, of the newest hundred runs.")]
 
 
-class WorkerState(Part):
+class WorkerState(Part, frozen=True):
     """A worker process."""
 
     name: str
@@ -162,7 +162,7 @@ class WorkerState(Part):
     heard_s: Annotated[NonNegative, Meta(description="Seconds since its last heartbeat.")]
 
 
-class StatusDocument(Part, kw_only=True):
+class StatusDocument(Part, kw_only=True, frozen=True):
     """What status prints with --json: queues, workers, the last runs."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -175,7 +175,7 @@ class StatusDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class DeadEntry(Part):
+class DeadEntry(Part, frozen=True):
     """An item of the dead set."""
 
     run_id: str
@@ -193,7 +193,7 @@ class DeadEntry(Part):
     error: ItemError
 
 
-class DeadDocument(Part, kw_only=True):
+class DeadDocument(Part, kw_only=True, frozen=True):
     """What dead list prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -201,7 +201,7 @@ class DeadDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class DeadItemDocument(Part, kw_only=True):
+class DeadItemDocument(Part, kw_only=True, frozen=True):
     """What dead show prints: one item of the dead set."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -223,7 +223,7 @@ class DeadItemDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class DeadDiscarded(Part, kw_only=True):
+class DeadDiscarded(Part, kw_only=True, frozen=True):
     """What dead discard and dead purge print with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -231,7 +231,7 @@ class DeadDiscarded(Part, kw_only=True):
     exit: Exit = 0
 
 
-class LimitsOfKey(Part):
+class LimitsOfKey(Part, frozen=True):
     """The limits that are set."""
 
     rpm: Bound = UNSET
@@ -240,7 +240,7 @@ class LimitsOfKey(Part):
     pace_s: Bound = UNSET
 
 
-class LimitState(Part):
+class LimitState(Part, frozen=True):
     """The limits of an endpoint, and where they stand."""
 
     key: str
@@ -258,7 +258,7 @@ class LimitState(Part):
     set: LimitsOfKey
 
 
-class LimitsDocument(Part, kw_only=True):
+class LimitsDocument(Part, kw_only=True, frozen=True):
     """What limits show prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -266,7 +266,7 @@ class LimitsDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class LimitsSet(Part, kw_only=True):
+class LimitsSet(Part, kw_only=True, frozen=True):
     """What limits set prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -275,7 +275,7 @@ class LimitsSet(Part, kw_only=True):
     exit: Exit = 0
 
 
-class LimitsUnset(Part, kw_only=True):
+class LimitsUnset(Part, kw_only=True, frozen=True):
     """What limits unset prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -283,7 +283,7 @@ class LimitsUnset(Part, kw_only=True):
     exit: Exit = 0
 
 
-class LimitsReset(Part, kw_only=True):
+class LimitsReset(Part, kw_only=True, frozen=True):
     """What limits reset prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -291,7 +291,7 @@ class LimitsReset(Part, kw_only=True):
     exit: Exit = 0
 
 
-class CacheContents(Part):
+class CacheContents(Part, frozen=True):
     """The cache of model answers."""
 
     answers: Count
@@ -302,7 +302,7 @@ class CacheContents(Part):
     ttl_s: float
 
 
-class CacheDocument(Part, kw_only=True):
+class CacheDocument(Part, kw_only=True, frozen=True):
     """What cache info prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -310,7 +310,7 @@ class CacheDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class CacheCleared(Part, kw_only=True):
+class CacheCleared(Part, kw_only=True, frozen=True):
     """What cache clear prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -318,7 +318,7 @@ class CacheCleared(Part, kw_only=True):
     exit: Exit = 0
 
 
-class DoctorCheck(Part):
+class DoctorCheck(Part, frozen=True):
     """One check of this machine."""
 
     name: str
@@ -327,7 +327,7 @@ class DoctorCheck(Part):
     fix: str
 
 
-class DoctorDocument(Part, kw_only=True):
+class DoctorDocument(Part, kw_only=True, frozen=True):
     """What doctor prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -335,7 +335,7 @@ class DoctorDocument(Part, kw_only=True):
     exit: Exit
 
 
-class ListedSetting(Part):
+class ListedSetting(Part, frozen=True):
     """A setting, and where its value comes from."""
 
     name: str
@@ -344,7 +344,7 @@ class ListedSetting(Part):
     origin: str
 
 
-class ConfigDocument(Part, kw_only=True):
+class ConfigDocument(Part, kw_only=True, frozen=True):
     """What config show prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -352,14 +352,14 @@ class ConfigDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class ListedSchema(Part):
+class ListedSchema(Part, frozen=True):
     """The name and title of a schema."""
 
     name: str
     title: str
 
 
-class SchemasDocument(Part, kw_only=True):
+class SchemasDocument(Part, kw_only=True, frozen=True):
     """What config schema prints with --json: the names of the schemas."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -367,14 +367,14 @@ class SchemasDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class ModelPrice(Part):
+class ModelPrice(Part, frozen=True):
     """US dollars per million tokens."""
 
     prompt_per_million: NonNegative
     completion_per_million: NonNegative
 
 
-class ListedModel(Part):
+class ListedModel(Part, frozen=True):
     """A model that a configuration names."""
 
     model: str
@@ -392,7 +392,7 @@ class ListedModel(Part):
     price: Annotated[ModelPrice | None, Meta(description="US dollars; null where it is not known.")]
 
 
-class ModelsDocument(Part, kw_only=True):
+class ModelsDocument(Part, kw_only=True, frozen=True):
     """What models prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -400,7 +400,7 @@ class ModelsDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class RunEstimate(Part):
+class RunEstimate(Part, frozen=True):
     """What a run would call and cost."""
 
     calls: Count
@@ -415,7 +415,7 @@ class RunEstimate(Part):
     assumed_answer_tokens: Annotated[int | None, Meta(description="Of checks that call a model.")] = None
 
 
-class FileCounts(Part):
+class FileCounts(Part, frozen=True):
     """What is in a file; which keys there are depends on the kind."""
 
     total: Count
@@ -429,7 +429,7 @@ class FileCounts(Part):
     calls: Count | UnsetType = UNSET
 
 
-class ValidateDocument(Part, kw_only=True):
+class ValidateDocument(Part, kw_only=True, frozen=True):
     """What validate and --dry-run print with --json: what is in a file."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -444,7 +444,7 @@ class ValidateDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class DecideDocument(Part, kw_only=True):
+class DecideDocument(Part, kw_only=True, frozen=True):
     """What decide prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -456,7 +456,7 @@ class DecideDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class ListedThread(Part):
+class ListedThread(Part, frozen=True):
     """Where a thread stands."""
 
     namespace: str
@@ -472,7 +472,7 @@ class ListedThread(Part):
     ]
 
 
-class ThreadsDocument(Part, kw_only=True):
+class ThreadsDocument(Part, kw_only=True, frozen=True):
     """What threads list prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -481,7 +481,7 @@ class ThreadsDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class ThreadsRemoved(Part, kw_only=True):
+class ThreadsRemoved(Part, kw_only=True, frozen=True):
     """What threads rm prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -490,7 +490,7 @@ class ThreadsRemoved(Part, kw_only=True):
     exit: Exit = 0
 
 
-class LastTurn(Part):
+class LastTurn(Part, frozen=True):
     """One of the latest turns of a thread."""
 
     run_id: str
@@ -506,7 +506,7 @@ class LastTurn(Part):
     message: str
 
 
-class ThreadDocument(Part, kw_only=True):
+class ThreadDocument(Part, kw_only=True, frozen=True):
     """What threads show prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -530,7 +530,7 @@ class ThreadDocument(Part, kw_only=True):
     exit: Exit = 0
 
 
-class LoadingEvent(Part, kw_only=True):
+class LoadingEvent(Part, kw_only=True, frozen=True):
     """Items are being read."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -539,7 +539,7 @@ class LoadingEvent(Part, kw_only=True):
     items: Count
 
 
-class SubmittedEvent(Part, kw_only=True):
+class SubmittedEvent(Part, kw_only=True, frozen=True):
     """The run is in the ledger."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -550,7 +550,7 @@ class SubmittedEvent(Part, kw_only=True):
     source: str
 
 
-class FailureEvent(Part, kw_only=True):
+class FailureEvent(Part, kw_only=True, frozen=True):
     """An item failed or ended in error."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -561,7 +561,7 @@ class FailureEvent(Part, kw_only=True):
     message: str
 
 
-class WaitingEvent(Part, kw_only=True):
+class WaitingEvent(Part, kw_only=True, frozen=True):
     """The run makes no progress, and why."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -570,7 +570,7 @@ class WaitingEvent(Part, kw_only=True):
     why: str
 
 
-class ProgressEvent(Part, kw_only=True):
+class ProgressEvent(Part, kw_only=True, frozen=True):
     """How far the run is."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -595,7 +595,7 @@ class ProgressEvent(Part, kw_only=True):
     max_cost_usd: float | None
 
 
-class ErrorEvent(Part, kw_only=True):
+class ErrorEvent(Part, kw_only=True, frozen=True):
     """The command failed."""
 
     schema_version: Version = SCHEMA_VERSION

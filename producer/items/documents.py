@@ -3,7 +3,7 @@
 from producer.documents import Count, OutcomeRates, Part, Percentiles, RunDocument
 
 
-class ItemsSummary(Part):
+class ItemsSummary(Part, frozen=True):
     """The figures of a run of single items."""
 
     latency_ms: Percentiles

@@ -9,7 +9,7 @@ from producer.documents import Count, Line, OutcomeRates, Part, Percentiles, Rat
 Status = Literal["PASS", "FAIL", "N/A"]
 
 
-class CategoryMetrics(Part):
+class CategoryMetrics(Part, frozen=True):
     """The harness's metrics of one category."""
 
     total: Count
@@ -22,7 +22,7 @@ class CategoryMetrics(Part):
     avg_latency_ms: float
 
 
-class Metrics(Part):
+class Metrics(Part, frozen=True):
     """The harness's metrics; rates in per cent."""
 
     deflection_rate: float
@@ -42,7 +42,7 @@ class Metrics(Part):
     by_category: dict[str, CategoryMetrics]
 
 
-class JudgedTarget(Part):
+class JudgedTarget(Part, frozen=True):
     """A metric against its target."""
 
     metric: str
@@ -52,7 +52,7 @@ class JudgedTarget(Part):
     status: Status
 
 
-class QueryRates(OutcomeRates):
+class QueryRates(OutcomeRates, frozen=True):
     """Shares of the queries that each metric counts."""
 
     deflection_rate: Rate
@@ -68,7 +68,7 @@ class QueryRates(OutcomeRates):
         return found
 
 
-class QueriesSummary(Part, kw_only=True):
+class QueriesSummary(Part, kw_only=True, frozen=True):
     """The figures of a queries run."""
 
     metrics: Metrics
@@ -99,7 +99,7 @@ class WrittenCheck(Struct, frozen=True, rename={"passed": "pass"}):
     passed: bool
 
 
-class QueryResult(Part):
+class QueryResult(Part, frozen=True):
     """What the API answered to a query, and how the answer fared."""
 
     id: str
@@ -113,7 +113,7 @@ class QueryResult(Part):
     error: str | None
 
 
-class QueryLine(Line, kw_only=True):
+class QueryLine(Line, kw_only=True, frozen=True):
     """A line of a queries run as .jsonl, and of results --format jsonl.
 
     Of an item without a result (skipped), result is null.
@@ -125,7 +125,7 @@ class QueryLine(Line, kw_only=True):
     result: QueryResult | None
 
 
-class HarnessConfig(Part):
+class HarnessConfig(Part, frozen=True):
     """The settings of the run, as the harness records them."""
 
     delay: float
@@ -134,7 +134,7 @@ class HarnessConfig(Part):
     version: str
 
 
-class QueriesReport(Part):
+class QueriesReport(Part, frozen=True):
     """A queries run as .json: the results file of the evaluation harness."""
 
     run_id: str

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from producer.documents import Count, Line, OutcomeRates, Part, Percentiles, RunDocument, tally_of
 from shared.contracts.turn_vocabulary import Live
@@ -13,7 +13,7 @@ Rule = Annotated[int, Meta(ge=1, le=6)]
 BreakpointDecision = Literal["must", "should", "skip"]
 
 
-class Calls(Part, kw_only=True):
+class Calls(Struct, kw_only=True, forbid_unknown_fields=True):
     """Model calls of a live run."""
 
     made: Count = 0
@@ -30,7 +30,7 @@ class Calls(Part, kw_only=True):
     latency_n: Count | UnsetType = UNSET
 
 
-class TurnsSummary(Part, kw_only=True):
+class TurnsSummary(Part, kw_only=True, frozen=True):
     """The figures of a turns run."""
 
     calls: Calls | UnsetType = UNSET
@@ -57,7 +57,7 @@ TurnsRun = RunDocument[TurnsSummary]
 """The document of a turns run."""
 
 
-class Rollup(Part, rename="camel"):
+class Rollup(Part, rename="camel", frozen=True):
     """Where a thread's emotion is heading."""
 
     phase: str
@@ -65,14 +65,14 @@ class Rollup(Part, rename="camel"):
     updated_at: str
 
 
-class Affect(Part):
+class Affect(Part, frozen=True):
     """The emotion of a thread's latest turns."""
 
     points: list[dict[str, Any]]
     rollup: Rollup
 
 
-class Memento(Part, rename="camel"):
+class Memento(Part, rename="camel", frozen=True):
     """The summary of a thread."""
 
     memento_id: str
@@ -90,7 +90,7 @@ class Memento(Part, rename="camel"):
     affect: Affect
 
 
-class TurnResult(Part, rename="camel", kw_only=True):
+class TurnResult(Part, rename="camel", kw_only=True, frozen=True):
     """What was decided about a turn, and the thread's summary after it."""
 
     call: dict[str, Any] | UnsetType = UNSET
@@ -107,7 +107,7 @@ class TurnResult(Part, rename="camel", kw_only=True):
     response: str | None
 
 
-class TurnLine(Line, kw_only=True):
+class TurnLine(Line, kw_only=True, frozen=True):
     """A line of a turns run as .jsonl, and of results --format jsonl.
 
     Of an item without a result (skipped), result is null.
@@ -124,7 +124,9 @@ class TurnLine(Line, kw_only=True):
     message_chars: Annotated[Count | UnsetType, Meta(description="Its length, with --no-text only.")] = UNSET
 
 
-class TraceLine(Part, rename={"trace_run_id": "traceRunId", "transmission_id": "transmissionId"}):
+class TraceLine(
+    Part, rename={"trace_run_id": "traceRunId", "transmission_id": "transmissionId"}, frozen=True
+):
     """A line of results --traces."""
 
     trace_run_id: str
