@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import msgspec
 
 from producer.documents import AnyRun
-from producer.report.cells import plain
+from producer.report.cells import markdown_table, plain
 from producer.report.interfaces import ReadFile, Screen, unpainted
 from producer.report.junit import JunitTest
 from producer.report.run_verdict import verdict_with
@@ -84,7 +84,8 @@ class GithubReport(_Failures):
         lines = [f"## {html(verdict)}", ""]
         lines += [f"Proctor run {html(self.info.run)}, {html(self._screen.headline(document))}", ""]
         items = {"total": counts.total, **counts.named()}
-        lines += _table(["outcome", "items"], [[word, f"{number:,}"] for word, number in items.items()])
+        outcomes = [[word, f"{number:,}"] for word, number in items.items()]
+        lines += [markdown_table(["outcome", "items"], outcomes), ""]
         lines += [f"- {html(sentence)}" for sentence in verdict.why] + [""]
         lines += _folded("Summary", self._screen.summary(document, unpainted), is_open=True)
         is_checked = not is_freeform(self.info)  # else single items are outputs
@@ -196,12 +197,6 @@ def _folded(title: str, text: str, *, is_open: bool = False, is_html: bool = Fal
         "</details>",
         "",
     ]
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Writes a table of our own words and numbers, and a blank line after it."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return [f"| {' | '.join(line)} |" for line in lines] + [""]
 
 
 def read_places(stored: bytes | None, folder: Path) -> Mapping[int, CasePlace]:

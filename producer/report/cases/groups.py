@@ -1,12 +1,13 @@
 """Tables of a cases run by score, prompt, tag and check, for every format; empty where a run has none."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from producer.cases.documents import CasesSummary, CheckFigures, GroupFigures, JudgingFigures, MeanScore
 from producer.documents import Rate
 from producer.report.cases.judge_trust import brief
 from producer.report.cases.wording import NO_VERDICTS, NONE, by_pass_rate, dollars, interval
+from producer.report.cells import ReportTable
 
 RATES: Final = ("Pass rate", "95% interval", "Passed", "Failed")
 SCORES: Final = ("Mean score", "95% interval", "Scored")
@@ -25,23 +26,13 @@ MEANINGS: Final[Mapping[str, str]] = {
 """What the headings of tables mean that do not explain themselves."""
 
 
-class GroupTable(NamedTuple):
-    """A table; the first cells of its rows are names, which are not made safe yet."""
-
-    title: str
-    names: int
-    """Columns with names."""
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-def group_tables(summary: CasesSummary) -> list[GroupTable]:
+def group_tables(summary: CasesSummary) -> list[ReportTable]:
     """Returns the tables that have rows, in the order in which they are shown."""
     if summary.is_freeform:
         return []
     by_model = summary.prompts_by_model or () if len(summary.models) > 1 else ()
     tables = [
-        GroupTable("Scores by model", 1, ("Model", *SCORES), _model_rows(summary)),
+        ReportTable("Scores by model", 1, ("Model", *SCORES), _model_rows(summary)),
         prompt_table(summary),
         _outcomes(
             "Prompts by model", ("Model", "Prompt"), [((each.model, each.prompt), each) for each in by_model]
@@ -52,7 +43,7 @@ def group_tables(summary: CasesSummary) -> list[GroupTable]:
     return [table for table in tables if table.rows]
 
 
-def has_figure(table: GroupTable, heading: str) -> bool:
+def has_figure(table: ReportTable, heading: str) -> bool:
     """Returns whether a column of a table has a figure."""
     if heading not in table.columns:
         return False
@@ -60,15 +51,15 @@ def has_figure(table: GroupTable, heading: str) -> bool:
     return any(row[at] not in {NONE, "0"} for row in table.rows)
 
 
-def prompt_table(summary: CasesSummary) -> GroupTable:
+def prompt_table(summary: CasesSummary) -> ReportTable:
     """Returns the table of prompts; without rows where the run has none."""
     return _outcomes(PROMPTS, ("Prompt",), [((each.prompt,), each) for each in summary.prompts or ()])
 
 
-def without_empty_columns(table: GroupTable) -> GroupTable:
+def without_empty_columns(table: ReportTable) -> ReportTable:
     """Leaves out the columns in which no row has a figure.
 
-    >>> table = GroupTable("Tags", 1, ("Tag", "Cost", "Score"), [("a", "$0.01", "-"), ("b", "$0.02", "-")])
+    >>> table = ReportTable("Tags", 1, ("Tag", "Cost", "Score"), [("a", "$0.01", "-"), ("b", "$0.02", "-")])
     >>> without_empty_columns(table).columns
     ('Tag', 'Cost')
     """
@@ -92,7 +83,7 @@ def _model_rows(summary: CasesSummary) -> list[list[str]]:
 
 def _outcomes(
     title: str, heads: Sequence[str], groups: Sequence[tuple[Sequence[str], GroupFigures]]
-) -> GroupTable:
+) -> ReportTable:
     """Makes a table of groups of items; scores only where some group has one."""
     has_scores = any(group.score for _, group in groups)
     columns = (*heads, *RATES, "Errors", *(("Mean score", "Score interval") if has_scores else ()), "Cost")
@@ -108,10 +99,10 @@ def _outcomes(
         ]
         for names, group in groups
     ]
-    return GroupTable(title, len(heads), columns, rows)
+    return ReportTable(title, len(heads), columns, rows)
 
 
-def _checks(checks: Sequence[CheckFigures]) -> GroupTable:
+def _checks(checks: Sequence[CheckFigures]) -> ReportTable:
     """Makes the table of checks, with what is known of the judges of each rubric."""
     has_judges = any(check.judge for check in checks)
     columns = ("Check", *RATES, "Not asked", "Mean score", "Score interval", *(TRUST if has_judges else ()))
@@ -127,7 +118,7 @@ def _checks(checks: Sequence[CheckFigures]) -> GroupTable:
         ]
         for check in checks
     ]
-    return GroupTable("Checks", 1, columns, rows)
+    return ReportTable("Checks", 1, columns, rows)
 
 
 def _trust_cells(judge: JudgingFigures | None) -> list[str]:

@@ -1,12 +1,11 @@
 """How far the judges of a cases run can be trusted: agreement, consistency, and human labels."""
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from producer.cases.documents import Agreement, JudgingFigures
 from producer.documents import Rate
 from producer.report.cases.wording import NONE, dollars
-from producer.report.cells import plain
+from producer.report.cells import ReportTable, plain
 from producer.text import plural
 
 NAME_CHARS: Final = 60
@@ -29,13 +28,6 @@ EMPTY: Final = frozenset({"0", NONE, dollars(0.0)})
 """What a judge without a price has cost is not known."""
 
 
-class Table(NamedTuple):
-    """Some columns of the table of judges, with cells."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
 def judge_lines(judge: JudgingFigures) -> list[str]:
     """Writes what the judges decided, and what speaks for and against them, in lines of plain text."""
     figures = (judge.agreement, judge.consistency, judge.calibration)
@@ -54,19 +46,18 @@ def judge_lines(judge: JudgingFigures) -> list[str]:
 
 def lines_of_judges(judge: JudgingFigures) -> list[str]:
     """Writes the table in a line for each judge, since a terminal may be too narrow for it."""
-    columns, rows = judge_table(judge)
-    lines = []
-    for name, *cells in rows:
-        pairs = zip(columns[1:], cells, strict=True)
+    table, lines = judge_table(judge), []
+    for name, *cells in table.rows:
+        pairs = zip(table.columns[1:], cells, strict=True)
         shown = [f"{column} {cell}" for column, cell in pairs if column in ALWAYS or cell not in EMPTY]
         lines.append(f"  {name}: {' · '.join(shown)}")
     return lines
 
 
-def judge_table(judge: JudgingFigures) -> Table:
+def judge_table(judge: JudgingFigures) -> ReportTable:
     """Makes a row for each judge of a panel; columns without a figure are left out, names not escaped yet."""
     if judge.agreement is None:
-        return Table((), [])
+        return ReportTable("Judges", 1, (), [])
     rows = [
         [
             plain(each.model, NAME_CHARS),
@@ -81,7 +72,8 @@ def judge_table(judge: JudgingFigures) -> Table:
     kept = [
         at for at, name in enumerate(COLUMNS) if name in ALWAYS or any(row[at] not in EMPTY for row in rows)
     ]
-    return Table([COLUMNS[at] for at in kept], [[row[at] for at in kept] for row in rows])
+    columns = [COLUMNS[at] for at in kept]
+    return ReportTable("Judges", 1, columns, [[row[at] for at in kept] for row in rows])
 
 
 def _decided(judge: JudgingFigures) -> list[str]:

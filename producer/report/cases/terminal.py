@@ -5,12 +5,11 @@ from typing import Final
 
 from producer.cases.documents import CasesRun, CasesSummary, ModelFigures
 from producer.report.cases.details import FailureDetails, FreeformDetails
-from producer.report.cases.groups import MEANINGS, PROMPTS, GroupTable, group_tables, has_figure, prompt_table
+from producer.report.cases.groups import MEANINGS, PROMPTS, group_tables, has_figure, prompt_table
 from producer.report.cases.judge_trust import judge_lines, lines_of_judges
 from producer.report.cases.opened_rows import opened
 from producer.report.cases.wording import (
     FREEFORM,
-    REPEATS,
     TIMED,
     by_latency,
     by_pass_rate,
@@ -24,9 +23,9 @@ from producer.report.cases.wording import (
     p95,
     percent,
     remarks,
-    repeat_rows,
+    repeat_table,
 )
-from producer.report.cells import plain
+from producer.report.cells import ReportTable, plain
 from producer.report.interfaces import Details, Paint, Screen, unpainted
 from producer.report.run_title import head_of, last_lines
 from producer.tables import fitted_table, hanging
@@ -62,7 +61,7 @@ def summary_text(document: CasesRun, paint: Paint = unpainted) -> str:
     summary = document.summary
     lines = [paint(head_of(document, summary.name), "bold"), ""]
     lines += _models(summary, paint) if summary.models else []
-    lines += _repeats(summary, paint)
+    lines += _drawn(repeat_table(summary), paint)
     lines += _groups(document, [prompt_table(summary)], paint)
     if lines[-1]:
         lines.append("")
@@ -155,49 +154,42 @@ def _count(number: int) -> str:
     return f"{number:,}" if number else ""
 
 
-def _repeats(summary: CasesSummary, paint: Paint) -> list[str]:
-    """Draws the table of repeats: scores of each model over all answers to the same case."""
-    rows = [(plain(name, CELL_CHARS), *cells) for name, *cells in repeat_rows(summary)]
-    return ["", paint("Repeats", "bold"), *table_lines(REPEATS, rows, paint)] if rows else []
-
-
-def _groups(document: CasesRun, tables: Sequence[GroupTable], paint: Paint) -> list[str]:
+def _groups(document: CasesRun, tables: Sequence[ReportTable], paint: Paint) -> list[str]:
     """Draws tables of groups; none where nothing was answered."""
     lines = list[str]()
-    if not document.counts.answered:
-        return lines
-    for table in tables:
-        if not table.rows:
-            continue
-        columns, rows = _compact(table)
-        lines += ["", paint(table.title, "bold")]
-        lines += table_lines(columns, rows[:MOST_ROWS], paint, names=table.names)
-        left = len(rows) - MOST_ROWS
+    for table in tables if document.counts.answered else ():
+        shown = _compact(table)
+        lines += _drawn(shown._replace(rows=shown.rows[:MOST_ROWS]), paint)
+        left = len(table.rows) - MOST_ROWS
         if left > 0:
             lines.append(f"{left:,} more: `proctor report {document.run_id} -o report.html`")
     return lines
 
 
-def _compact(table: GroupTable) -> tuple[list[str], list[list[str]]]:
-    """Joins passed and failed to one column, as `3 of 4`, and makes names safe; a count of 0 is left out."""
+def _drawn(table: ReportTable, paint: Paint) -> list[str]:
+    """Draws a table below its title; nothing without rows."""
+    if not table.rows:
+        return []
+    rows = table.safe_rows(lambda name: plain(name, CELL_CHARS))
+    return ["", paint(table.title, "bold"), *table_lines(table.columns, rows, paint, names=table.names)]
+
+
+def _compact(table: ReportTable) -> ReportTable:
+    """Joins passed and failed to one column, as `3 of 4`; a count of 0 is left out."""
     columns = list(table.columns)
     rows = [
-        [
-            plain(cell, CELL_CHARS) if at < table.names else "" if cell == "0" else cell
-            for at, cell in enumerate(row)
-        ]
+        ["" if cell == "0" and at >= table.names else cell for at, cell in enumerate(row)]
         for row in table.rows
     ]
-    if "Failed" not in columns:
-        return columns, rows
-    at = columns.index("Passed")
-    counted = [columns.index(name) for name in ("Passed", "Failed", "Errors") if name in columns]
-    for row, whole in zip(rows, table.rows, strict=True):
-        total = sum(int(whole[each].replace(",", "")) for each in counted)
-        row[at] = f"{whole[at]} of {total:,}" if total else ""
-        del row[at + 1]
-    del columns[at + 1]
-    return columns, rows
+    if "Failed" in columns:
+        at = columns.index("Passed")
+        counted = [columns.index(name) for name in ("Passed", "Failed", "Errors") if name in columns]
+        for row, whole in zip(rows, table.rows, strict=True):
+            total = sum(int(whole[each].replace(",", "")) for each in counted)
+            row[at] = f"{whole[at]} of {total:,}" if total else ""
+            del row[at + 1]
+        del columns[at + 1]
+    return table._replace(columns=columns, rows=rows)
 
 
 def _throughput(model: ModelFigures) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import BinaryIO, Final
 
 from producer.cases.documents import CasesRun, CasesSummary
-from producer.report.cases.groups import GroupTable, group_tables, without_empty_columns
+from producer.report.cases.groups import group_tables, without_empty_columns
 from producer.report.cases.html_images import PageImages
 from producer.report.cases.html_rows import NAME_CHARS, TEMPLATE, Column, Matrix
 from producer.report.cases.html_settings import popover_of_model, popover_of_prompt, popovers_of
@@ -27,6 +27,7 @@ from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import opened
 from producer.report.cases.reasons import NOT_ASKED
 from producer.report.cases.wording import FREEFORM
+from producer.report.cells import ReportTable
 from producer.report.html.rendering import fill
 from producer.report.html.viewer import Chip, Head, Rows, Span, begin, end, popover, tools
 from producer.report.interfaces import ReadFile
@@ -102,7 +103,7 @@ class CasesHtmlReport:
         yield from self._images.pieces()
         yield end(facts_of(document, self._info, self._matrix.limit), folder="cases")
 
-    def _tables(self, summary: CasesSummary) -> list[GroupTable]:
+    def _tables(self, summary: CasesSummary) -> list[ReportTable]:
         """Returns the tables by prompt, tag and check, without what the page has already."""
         repeated = {*REPEATED, *(["Prompts"] if len(self._run.models) == 1 else [])}
         return [

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import BinaryIO, Final
 
-from producer.cases.documents import CasesRun, CasesSummary, JudgingFigures
+from producer.cases.documents import CasesRun, CasesSummary
 from producer.report.cases.groups import group_tables
 from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.wording import (
     EXTRA_COLUMNS,
     FREEFORM,
-    REPEATS,
     TIMED,
     by_latency,
     by_pass_rate,
@@ -24,10 +23,10 @@ from producer.report.cases.wording import (
     p95,
     percent,
     remarks,
-    repeat_rows,
+    repeat_table,
     untold_checks,
 )
-from producer.report.cells import markdown
+from producer.report.cells import ReportTable, markdown, markdown_table
 from producer.report.run_verdict import verdict_with
 from producer.report.transcript import asked_line
 from shared.codecs.item_rows import ItemRow
@@ -81,11 +80,13 @@ class CasesMarkdownReport:
             f"{markdown(name, PROMPT_CHARS)} · {headline(document)} · run `{document.run_id}`",
             " · ".join(remarks(document)),
             f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",
-            _models(summary),
-            *_repeats(summary),
-            *_groups(summary),
-            *_judges(summary.judge),
+            _drawn(_models(summary)),
         ]
+        for table in (repeat_table(summary), *group_tables(summary)):
+            parts += [f"## {table.title}", _drawn(table)] if table.rows else []
+        if judges := judge_lines(summary.judge):
+            parts += ["## Judges", "\n".join(f"- {markdown(line)}" for line in judges)]
+            parts += [_drawn(table)] if (table := judge_table(summary.judge)).rows else []
         parts += self._outputs() if self._is_freeform else self._failures(document.run_id)
         self._out.write(("\n\n".join(parts) + "\n").encode(errors="replace"))
 
@@ -104,7 +105,7 @@ class CasesMarkdownReport:
                 ]
                 for case in cases
             ]
-            parts.append(_table(("Model", "Output", "Latency", "Cost"), rows))
+            parts.append(markdown_table(("Model", "Output", "Latency", "Cost"), rows))
         return parts
 
     def _failures(self, run: str) -> list[str]:
@@ -122,7 +123,7 @@ class CasesMarkdownReport:
             for case in self._failed
         ]
         more = [f"{self._left:,} more: `proctor results {run} --failed`"] if self._left else []
-        return ["## Failures", _table(("Case", "Model", "Status", "Prompt", "Why"), rows), *more]
+        return ["## Failures", markdown_table(("Case", "Model", "Status", "Prompt", "Why"), rows), *more]
 
 
 def _again(repeat: int) -> str:
@@ -139,12 +140,13 @@ def _why(case: OpenedCase) -> str:
     return "; ".join((case.message, *untold_checks(case)))
 
 
-def _models(summary: CasesSummary) -> str:
-    """Writes a line for each model."""
+def _models(summary: CasesSummary) -> ReportTable:
+    """Makes a row for each model."""
     if summary.is_freeform:
+        columns: Sequence[str] = ("P50", "P95", "Cost", TIMED)
         rows = [
             [
-                markdown(model.model, PROMPT_CHARS),
+                model.model,
                 p50(model.latency_ms),
                 p95(model.latency_ms),
                 dollars(model.cost_usd),
@@ -152,55 +154,27 @@ def _models(summary: CasesSummary) -> str:
             ]
             for model in by_latency(summary)
         ]
-        return _table(("Model", "P50", "P95", "Cost", TIMED), rows)
-    rows = [
-        [
-            markdown(model.model, PROMPT_CHARS),
-            percent(model.pass_rate),
-            *(f"{number:,}" for number in (model.passed, model.failed, model.errors)),
-            p95(model.latency_ms),
-            dollars(model.cost_usd),
-            *extra_cells(model),
-        ]
-        for model in by_pass_rate(summary)
-    ]
-    return _table(("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Cost", *EXTRA_COLUMNS), rows)
-
-
-def _repeats(summary: CasesSummary) -> list[str]:
-    """Writes the table of repeats: scores of each model over all answers to the same case."""
-    rows = [[markdown(name, PROMPT_CHARS), *cells] for name, *cells in repeat_rows(summary)]
-    return ["## Repeats", _table(REPEATS, rows)] if rows else []
-
-
-def _groups(summary: CasesSummary) -> list[str]:
-    """Writes the tables by score, prompt, tag and check."""
-    parts = []
-    for table in group_tables(summary):
+    else:
+        columns = ("Pass rate", "Passed", "Failed", "Errors", "P95", "Cost", *EXTRA_COLUMNS)
         rows = [
-            [markdown(cell, PROMPT_CHARS) if at < table.names else cell for at, cell in enumerate(row)]
-            for row in table.rows
+            [
+                model.model,
+                percent(model.pass_rate),
+                *(f"{number:,}" for number in (model.passed, model.failed, model.errors)),
+                p95(model.latency_ms),
+                dollars(model.cost_usd),
+                *extra_cells(model),
+            ]
+            for model in by_pass_rate(summary)
         ]
-        parts += [f"## {table.title}", _table(table.columns, rows)]
-    return parts
+    return ReportTable("Models", 1, ("Model", *columns), rows)
 
 
-def _judges(judge: JudgingFigures) -> list[str]:
-    """Lists agreement and calibration of the judges, a panel's one by one."""
-    lines, (columns, rows) = judge_lines(judge), judge_table(judge)
-    if not lines:
-        return []
-    notes = "\n".join(f"- {markdown(line)}" for line in lines)
-    table = _table(columns, [[markdown(row[0]), *row[1:]] for row in rows])
-    return ["## Judges", notes, *([table] if rows else [])]
+def _drawn(table: ReportTable) -> str:
+    """Writes a table of figures."""
+    return markdown_table(table.columns, table.safe_rows(lambda name: markdown(name, PROMPT_CHARS)))
 
 
 def _output(case: OpenedCase) -> str:
     """The raw output of the model."""
     return "skipped" if case.result is None else case.result.text
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Writes a table whose cells are escaped already."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -6,6 +6,7 @@ from producer.cases.documents import CasesRun, CasesSummary, ModelFigures, Repea
 from producer.cases.results import CheckRow
 from producer.documents import Percentiles, Rate
 from producer.report.cases.opened_rows import CHECK_UNAVAILABLE, OpenedCase
+from producer.report.cells import ReportTable
 from producer.report.interfaces import RunOutcome
 from producer.report.run_verdict import rated
 from producer.text import bounds, cost, duration, plural, share
@@ -211,13 +212,14 @@ def interval(rate: Rate) -> str:
     return f"{'-'.join(bounds(rate))}%"
 
 
-def repeat_rows(summary: CasesSummary) -> list[list[str]]:
-    """Writes a row for each model with repeated answers: its name, not made safe, and its figures.
+def repeat_table(summary: CasesSummary) -> ReportTable:
+    """Returns a row for each model with repeated answers.
 
     A run without criteria has none: there is nothing to be flaky about.
     """
     models = () if summary.is_freeform else by_pass_rate(summary)
-    return [[model.model, *_repeat_cells(model.repeats)] for model in models if model.repeats]
+    rows = [[model.model, *_repeat_cells(model.repeats)] for model in models if model.repeats]
+    return ReportTable("Repeats", 1, REPEATS, rows)
 
 
 def _repeat_cells(repeats: RepeatFigures) -> list[str]:

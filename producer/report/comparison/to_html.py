@@ -30,7 +30,7 @@ from producer.report.comparison.wording import (
     sentences,
 )
 from producer.report.html.rendering import fill, text_limit
-from producer.report.html.viewer import Chip, Group, Head, Metric, Page, Row, Rows, begin, end, tools
+from producer.report.html.viewer import Chip, Group, Head, Letter, Metric, Page, Row, Rows, begin, end, tools
 from producer.text import many, plural
 from shared.names import Outcome
 
@@ -53,12 +53,6 @@ METHODS: Final = {"bca": "BCa bootstrap", "normal": "normal", "bonett-price": "B
 """How intervals were made."""
 NO_SYSTEM: Final = "(no system message)"
 SORTS: Final = (*LISTS, "text")
-LETTERS: Final = {
-    Outcome.PASSED.value: "p",
-    Outcome.FAILED.value: "f",
-    Outcome.ERROR.value: "e",
-    Outcome.DECIDED.value: "n",
-}
 _VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\d[\d.,:/-]*')
 """What differs between reasons of one kind."""
 _CODE: Final = re.compile(r"\s*(?:[{\[]|\w+\(|```)")
@@ -85,7 +79,7 @@ TEXT_WORDS: Final = {
 class AnswerSide(NamedTuple):
     """One answer of a pair, as the template shows it."""
 
-    outcome: str
+    outcome: Letter
     """Its letter."""
     word: str
     """What became of it."""
@@ -425,7 +419,7 @@ def _answer(
     shown = texts.answer[:limit]
     reason = texts.reason
     return AnswerSide(
-        outcome=LETTERS.get(item.outcome, "n"),
+        outcome=Letter.of(Outcome(item.outcome)),
         word=item.word,
         took="" if not ms else latency(ms),
         reason=reason if len(reason) <= REASON_CHARS else f"{reason[:REASON_CHARS]}…",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO, Final
 
 from producer.aggregate.turns import ranked, share
-from producer.report.cells import markdown
+from producer.report.cells import markdown, markdown_table
 from producer.report.run_verdict import verdict_with
 from producer.report.turns.opened_rows import OpenedRow, message_of, opened
 from producer.report.turns.wording import RULES, call_remarks, headline, outcome, remarks
@@ -78,9 +78,7 @@ class MarkdownReport:
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Writes a table with escaped cells, and a blank line after it."""
-    lines = [columns, ["---"] * len(columns)]
-    lines += [[markdown(cell, CELL_CHARS) for cell in row] for row in rows]
-    return [f"| {' | '.join(cells)} |" for cells in lines] + [""]
+    return [markdown_table(columns, ([markdown(cell, CELL_CHARS) for cell in row] for row in rows)), ""]
 
 
 def _turns_table(
