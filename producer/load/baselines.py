@@ -8,12 +8,13 @@ errors; `producer.load.queries` makes a run of them.
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from producer.load.contracts import described
@@ -198,19 +199,22 @@ def _validated(entry: _Entry) -> dict[str, Any]:
     """Checks one query against the contract."""
     if not isinstance(entry.value, dict):
         raise entry.place.error(f"not an object ({shown(entry.value)})", "write it as {…}")
-    name = entry.value.get("id")
-    place = entry.place
-    if isinstance(name, str) and name.isprintable():
-        place = replace(place, query=name)
     try:
         baseline = Baseline.model_validate(entry.value)
         query = baseline.model_dump()
         encode_baseline(query)
     except ValidationError as error:
-        raise described(error, Baseline, b"{}", place, " in this query") from None
+        raise described(error, Baseline, b"{}", _named(entry), " in this query") from None
     except (ValueError, RecursionError) as error:
-        raise place.error(f"holds what cannot be sent on: {error}", "correct it") from None
+        raise _named(entry).error(f"holds what cannot be sent on: {error}", "correct it") from None
     return query
+
+
+def _named(entry: _Entry) -> Place:
+    """Returns the place of a query, with its id if it has one."""
+    name = entry.value.get("id")
+    is_named = isinstance(name, str) and name.isprintable()
+    return replace(entry.place, query=name) if is_named else entry.place
 
 
 def _own_categories(queries: Sequence[dict[str, Any]], places: Mapping[str, Place]) -> Iterable[str]:

@@ -7,7 +7,7 @@ Longer than 500 lines, because each step needs the places of the one before.
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from itertools import product
@@ -17,6 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from producer.load.case_checks import CheckModels, CheckReader, models_of
 from producer.load.case_files import (

@@ -5,11 +5,11 @@ Wording is apart from reading: it runs for invalid values only, so its speed doe
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Final, TypeVar, get_args
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails

@@ -1,9 +1,10 @@
 """What is wrong with an input: its place, the words, and how to mend it; the collector of all problems."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
 
 from producer.load.yaml_text import line_of
 from producer.text import SHOWN_CHARS, shown
@@ -30,8 +31,7 @@ Path: TypeAlias = tuple[str | int, ...]
 """Keys and positions inside a document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, gc=False):
     """A place in a file. The line in a configuration is looked up only for an error."""
 
     file: str
@@ -62,7 +62,7 @@ class Place:
         >>> str(Place("a.yaml", "a:\n  b: 1\n", ("a",)).at("b"))
         'a.yaml:2'
         """
-        return replace(self, path=(*self.path, *path))
+        return Place(self.file, self.text, (*self.path, *path), self.case, self.line, self.query)
 
     def error(self, what: str, hint: str = "") -> "PlacedError":
         """Makes the error for what is wrong here.
