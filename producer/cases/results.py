@@ -49,7 +49,7 @@ class JudgedRubric(Struct, frozen=True):
     """Whether the case passes if the rubric does not."""
 
 
-class Violation(Struct, frozen=True):
+class SchemaViolation(Struct, frozen=True):
     """One way in which an output breaks the schema."""
 
     pointer: str = ""
@@ -69,7 +69,7 @@ class StageDetail(Struct, frozen=True):
     """Whether too few judges could be asked."""
     votes: list[JudgeVote] | None = None
     """Of a panel."""
-    errors: list[Violation] = []
+    errors: list[SchemaViolation] = []
 
     @property
     def voices(self) -> Sequence[JudgeVote]:

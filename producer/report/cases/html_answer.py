@@ -12,8 +12,8 @@ from producer.cases.results import (
     CheckRow,
     DifferencesFound,
     JudgeVote,
+    SchemaViolation,
     StageEntry,
-    Violation,
 )
 from producer.item_ids import item_id
 from producer.report.cases.html_images import PageImages, Picture
@@ -53,7 +53,7 @@ _FENCE: Final = re.compile(r"^[ \t]*```[^\n`]*(?:\n|$)", re.MULTILINE)
 _SHOWN_ELSEWHERE: Final = frozenset({"errors", "reply", "votes"})
 
 
-class Side(NamedTuple):
+class ValueSide(NamedTuple):
     """One side of a difference: what differs from the other stands between what does not."""
 
     before: str = ""
@@ -61,17 +61,17 @@ class Side(NamedTuple):
     after: str = ""
 
 
-class Difference(NamedTuple):
+class ShownDifference(NamedTuple):
     """One difference, ready to be read."""
 
     path: str
-    expected: Side | str
+    expected: ValueSide | str
     """A text is a remark instead of a value."""
-    actual: Side | str
+    actual: ValueSide | str
     note: str = ""
 
 
-class Line(NamedTuple):
+class FoundLine(NamedTuple):
     """One check or stage, ready to be read."""
 
     letter: str
@@ -80,7 +80,7 @@ class Line(NamedTuple):
     notes: Sequence[str] = ()
 
 
-class Message(NamedTuple):
+class ShownMessage(NamedTuple):
     """One message of a transcript."""
 
     who: str
@@ -109,17 +109,17 @@ class ShownAnswer(NamedTuple):
     """What decided first."""
     diff: Sequence[tuple[str, str]]
     """The expected object and the answer, line by line."""
-    differences: Sequence[Difference]
+    differences: Sequence[ShownDifference]
     more: str
     """Differences that are left out, and a note on them."""
-    problems: Sequence[Violation]
+    problems: Sequence[SchemaViolation]
     """How the output breaks the schema."""
-    ran: Sequence[Line]
+    ran: Sequence[FoundLine]
     """Stages and checks that ran, those that failed first."""
-    skipped: Sequence[Line]
-    asked: Sequence[Message]
+    skipped: Sequence[FoundLine]
+    asked: Sequence[ShownMessage]
     """What was sent, where the cells of a row differ in it."""
-    answered: Sequence[Message]
+    answered: Sequence[ShownMessage]
     good: Sequence[tuple[str, Text]]
     """What a good answer is."""
     command: str
@@ -198,35 +198,37 @@ def _command(run_id: str, case: OpenedCase) -> str:
     return shlex.join(["proctor", "retry", run_id, "--item", item])
 
 
-def asked_of(case: OpenedCase, run: CaseRun, limit: int, images: PageImages) -> Iterator[Message]:
+def asked_of(case: OpenedCase, run: CaseRun, limit: int, images: PageImages) -> Iterator[ShownMessage]:
     """Yields what was sent: system message, conversation and images."""
     item = case.item
     system = run.system_prompt if item.system is None else item.system
     if system:
         head = plain(system, FOLD_CHARS)
-        yield Message("system", cut(system, limit), fold=head if len(head) > FOLD_CHARS else "")
+        yield ShownMessage("system", cut(system, limit), fold=head if len(head) > FOLD_CHARS else "")
     for who, text in as_read(item.messages or [{"role": "user", "content": item.input}]):
-        yield Message(who, cut(text, limit), "code" if who == TOOL_CALL else "")
+        yield ShownMessage(who, cut(text, limit), "code" if who == TOOL_CALL else "")
     if item.images:
         pictures = [images.picture(name) for name in item.images]
-        yield Message("image" if len(pictures) == 1 else "images", Text(""), pictures=pictures)
+        yield ShownMessage("image" if len(pictures) == 1 else "images", Text(""), pictures=pictures)
 
 
-def _answered(case: OpenedCase, limit: int) -> Iterator[Message]:
+def _answered(case: OpenedCase, limit: int) -> Iterator[ShownMessage]:
     """The messages of an answer: reasoning, tool calls, output."""
     result = case.answer
     if result.reasoning:
         words = plural(len(result.reasoning.split()), "word")
-        yield Message("reasoning", cut(result.reasoning, limit), fold=words)
+        yield ShownMessage("reasoning", cut(result.reasoning, limit), fold=words)
     for call in result.tool_calls:
-        yield Message(TOOL_CALL, cut(call_text(call), limit), "code")
+        yield ShownMessage(TOOL_CALL, cut(call_text(call), limit), "code")
     if result.refusal:
-        yield Message("refusal", cut(result.refusal, limit), "answer")
+        yield ShownMessage("refusal", cut(result.refusal, limit), "answer")
     output = result.raw_output
     if case.code or output is None:
-        yield Message("error" if case.code else "answer", Text(_message(case) or "none"), "answer")
+        yield ShownMessage("error" if case.code else "answer", Text(_message(case) or "none"), "answer")
     elif output or not result.tool_calls:
-        yield Message("answer", cut(output, limit) if output else Text("(empty)"), "answer" + _code(output))
+        yield ShownMessage(
+            "answer", cut(output, limit) if output else Text("(empty)"), "answer" + _code(output)
+        )
 
 
 def _message(case: OpenedCase) -> str:
@@ -286,7 +288,7 @@ def _configured(case: OpenedCase, run: CaseRun) -> frozenset[str]:
 
 def _lines(
     result: CaseResult, configured: frozenset[str], *, is_brief: bool
-) -> tuple[list[Line], list[Line]]:
+) -> tuple[list[FoundLine], list[FoundLine]]:
     """Lists stages and checks: those that failed first, and apart those that did not run."""
     stages = [
         stage
@@ -298,7 +300,7 @@ def _lines(
     return ran, [line for line in found if line.letter == "s"]
 
 
-def _stage(stage: StageEntry, *, is_brief: bool) -> Line:
+def _stage(stage: StageEntry, *, is_brief: bool) -> FoundLine:
     """One stage; brief when the difference says the rest."""
     is_told = is_brief and stage.stage is Stage.EQUALITY
     notes = [stage.reason.partition(":")[0] if is_told else stage.reason]
@@ -310,16 +312,16 @@ def _stage(stage: StageEntry, *, is_brief: bool) -> Line:
     if stage.stage is Stage.FUZZY and (reply := stage.known.reply):
         notes.append(f"reply: {reply}")
     letter = {StageOutcome.PASS: "p", StageOutcome.FAIL: "f"}.get(stage.outcome, "s")
-    return Line(letter, TITLES[stage.stage], notes=[note for note in notes if note])
+    return FoundLine(letter, TITLES[stage.stage], notes=[note for note in notes if note])
 
 
-def _check(row: CheckRow) -> Line:
+def _check(row: CheckRow) -> FoundLine:
     """One check, with the votes of its judges."""
     votes = [vote for rubric in row.rubrics for vote in rubric.votes]
     notes = [plain(row.reason, VALUE_CHARS), *(_vote(vote) for vote in votes if len(votes) > 1)]
     letter = "s" if row.passed is None else "p" if row.passed else "f"
     figure = "" if row.score is None else f"{row.score:.2f}"
-    return Line(letter, row.name, figure, [note for note in notes if note])
+    return FoundLine(letter, row.name, figure, [note for note in notes if note])
 
 
 def _vote(vote: JudgeVote) -> str:
@@ -349,32 +351,32 @@ def _line_diff(expected: Any, actual: Any) -> list[tuple[str, str]]:
     return [(kind, cut(line, VALUE_CHARS).shown) for kind, line in lines]
 
 
-def _differences(found: DifferencesFound) -> Iterator[Difference]:
+def _differences(found: DifferencesFound) -> Iterator[ShownDifference]:
     """Returns the differences in the order in which they matter."""
     for each in found.changed:
         note = "type changed" if each.type_changed else ""
-        yield Difference(each.path or ROOT, *sides(each.expected, each.actual), note)
+        yield ShownDifference(each.path or ROOT, *sides(each.expected, each.actual), note)
     for each in found.missing:
-        yield Difference(each.path or ROOT, Side(differs=_shown(each.expected)), "missing")
+        yield ShownDifference(each.path or ROOT, ValueSide(differs=_shown(each.expected)), "missing")
     for each in found.unexpected:
-        yield Difference(each.path or ROOT, "nothing", Side(differs=_shown(each.actual)))
+        yield ShownDifference(each.path or ROOT, "nothing", ValueSide(differs=_shown(each.actual)))
     for each in found.repetitions:
         value = _shown(each.value)
         expected, actual = f"{each.expected_times:,}{TIMES}", f"{each.actual_times:,}{TIMES}"
-        yield Difference(each.path or ROOT, Side(expected, value), Side(actual, value))
+        yield ShownDifference(each.path or ROOT, ValueSide(expected, value), ValueSide(actual, value))
 
 
-def sides(expected: Any, actual: Any) -> tuple[Side, Side]:
+def sides(expected: Any, actual: Any) -> tuple[ValueSide, ValueSide]:
     """Sets the words that differ of two values apart from what they begin and end with.
 
-    >>> sides("an old hat", "a new hat")
-    (Side(before='"', differs='an old', after=' hat"'), Side(before='"', differs='a new', after=' hat"'))
+    >>> sides("an old hat", "a new hat")[1]
+    ValueSide(before='"', differs='a new', after=' hat"')
     >>> sides(4, "4")
-    (Side(before='', differs='4', after=''), Side(before='', differs='"4"', after=''))
+    (ValueSide(before='', differs='4', after=''), ValueSide(before='', differs='"4"', after=''))
     """
     one, other = _shown(expected), _shown(actual)
     if not isinstance(expected, str) or not isinstance(actual, str):
-        return Side(differs=one), Side(differs=other)
+        return ValueSide(differs=one), ValueSide(differs=other)
     head = _common(one, other)
     tail = _common(one[head:][::-1], other[head:][::-1])
     return _in_three(one, head, tail), _in_three(other, head, tail)
@@ -389,9 +391,9 @@ def _common(one: str, other: str) -> int:
     return same
 
 
-def _in_three(text: str, head: int, tail: int) -> Side:
+def _in_three(text: str, head: int, tail: int) -> ValueSide:
     """Cuts a text in three."""
-    return Side(text[:head], text[head : len(text) - tail], text[len(text) - tail :])
+    return ValueSide(text[:head], text[head : len(text) - tail], text[len(text) - tail :])
 
 
 def _shown(value: Any) -> str:

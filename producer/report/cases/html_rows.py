@@ -43,7 +43,7 @@ Column = tuple[str, str]
 """A model and the id of a prompt; the id is empty where a run has no prompts."""
 
 
-class Lead(msgspec.Struct, array_like=True):
+class KeptLead(msgspec.Struct, array_like=True):
     """What stands before the cells of a row, as it waits on disk."""
 
     title: str
@@ -76,7 +76,7 @@ class KeptAnswer(msgspec.Struct, array_like=True):
     score: float | None
     tags: list[str]
     html: str
-    lead: Lead | None = None
+    lead: KeptLead | None = None
     """Of the row, with its first answer."""
 
 
@@ -254,13 +254,13 @@ class Matrix:
         self._spool.close()
         return rows, pairs
 
-    def _lead(self, item: CasePayload, case: OpenedCase) -> Lead:
+    def _lead(self, item: CasePayload, case: OpenedCase) -> KeptLead:
         """Takes what stands before the cells of a row."""
         values = item.vars if self._run.prompts and not item.messages else {}
         self._variables.add(item.vars)
         asked = [] if self._run.prompts else list(asked_of(case, self._run, self.limit, self._images))
         self._note_cuts([message.text for message in asked])
-        return Lead(
+        return KeptLead(
             title_of(item),
             plain(asked_line(item), ASKED_CHARS),
             [(name, plain(str(value), ASKED_CHARS)) for name, value in values.items()],
@@ -320,7 +320,7 @@ def title_of(item: CasePayload) -> str:
     return cut_middle(item.name, NAME_CHARS)
 
 
-def _shown_lead(lead: Lead, varying: AbstractSet[str]) -> ShownLead:
+def _shown_lead(lead: KeptLead, varying: AbstractSet[str]) -> ShownLead:
     """Returns what the template shows before the cells of a row: the variables that tell it from others."""
     values = [f"{name}: {value}" for name, value in lead.vars if name in varying]
     gist = plain(" · ".join(values), ASKED_CHARS) if values else lead.input
