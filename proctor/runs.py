@@ -66,6 +66,11 @@ class Row:
         return str(self.line["item_id"])
 
     @property
+    def index(self) -> int:
+        """Position in its run, from 0."""
+        return int(self.line["index"])
+
+    @property
     def outcome(self) -> str:
         """Is `passed`, `failed`, `error` or `skipped`; of turns also `decided`."""
         return str(self.line["outcome"])

@@ -171,12 +171,13 @@ def test_a_project_may_have_packages_of_the_same_names(script: Script, tmp_path:
     project = tmp_path / "project"
     for name in ("shared", "worker", "producer"):
         (project / name).mkdir()
-        (project / name / "__init__.py").write_text("MINE = True\n", encoding="utf-8")
+        (project / name / "__init__.py").write_text(f"from os import path as {name}_path\n", encoding="utf-8")
     found = script(
         """
         import shared, worker, producer
         run = proctor.run(bench, app=answer)
-        print(json.dumps([shared.MINE and worker.MINE and producer.MINE, run.counts["passed"]]))
+        mine = [vars(module).get(f"{module.__name__}_path") for module in (shared, worker, producer)]
+        print(json.dumps([all(mine), run.counts["passed"]]))
         """,
         path=f"{project}:{ROOT}",
     )

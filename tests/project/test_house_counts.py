@@ -13,8 +13,8 @@ BOUNDS: Final = {
     "import circles, all imports counted": 0,
     "conditions written as products": 26,
     "public class names with two meanings": 14,
-    "modules": 531,
-    "lines of producer/schemas": 381,
+    "modules": 532,
+    "lines of producer/schemas": 382,
 }
 """The most that each figure may be; the others are for information."""
 

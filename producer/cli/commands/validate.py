@@ -35,6 +35,7 @@ from shared.kinds import all_kinds
     topics=("cases",),
     help="As for `run`: check these recorded outputs too; no model is called.",
 )
+@click.option("--list", "is_list", is_flag=True, help="Print the names of the items, one a line.")
 @pass_session
 def command(
     session: Session,
@@ -44,13 +45,17 @@ def command(
     kind: str | None,
     api_base: str | None,
     outputs: str | None,
+    is_list: bool,
 ) -> int:
     """Check FILE (`-`: stdin) without submitting it.
 
     Reports every problem with its line and how to fix it; for a valid file, what it contains.
     """
-    from producer.cli.checking import print_counts  # noqa: PLC0415 - start-up: `--help` must not load pydantic
-    from producer.cli.submission import Submission  # noqa: PLC0415 - same
+    from producer.cli import (  # noqa: PLC0415 - start-up: `--help` must not load pydantic
+        checking,
+        listing,
+        submission,
+    )
 
     named = one_file(file, config)
     if named is None:
@@ -58,4 +63,5 @@ def command(
     choice = SubmitChoice(
         InputOptions(kind=kind), ModelOptions(api_base=api_base), CaseOptions(outputs=outputs)
     )
-    return print_counts(session, Submission(session, named, choice))
+    submitted = submission.Submission(session, named, choice)
+    return (listing.print_items if is_list else checking.print_counts)(session, submitted)

@@ -128,6 +128,8 @@ def test_notifications_fit_their_schema(kind: Kind, source: str, is_whole: bool)
         ("validate", ["validate", str(EXAMPLES / "bench.config.yaml")]),
         ("validate", ["validate", str(EXAMPLES / "freeform.yaml")]),
         ("validate", ["validate", str(EXAMPLES / "copilot/data/evaluation_baselines.json")]),
+        ("validate-list", ["validate", "--list", str(EXAMPLES / "copilot/data/evaluation_baselines.json")]),
+        ("validate-list", ["validate", "--list", str(EXAMPLES / "prompts.yaml")]),
     ],
 )
 def test_commands_without_a_server(
