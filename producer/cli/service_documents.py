@@ -444,6 +444,28 @@ class ValidateDocument(Part, kw_only=True, frozen=True):
     exit: Exit = 0
 
 
+class ListedItem(Part, frozen=True):
+    """An item of a file."""
+
+    item_id: Annotated[str, Meta(description="As in the results of a run of the whole file.")]
+    id: Annotated[str, Meta(description="The id that it has in the file, which several items may share.")]
+    name: Annotated[str, Meta(description="The id, extended by what distinguishes the item.")]
+    tags: tuple[str, ...]
+
+
+class ListDocument(Part, kw_only=True, frozen=True):
+    """What validate --list prints with --json: the items of a file.
+
+    A run of the whole file has them in this order.
+    """
+
+    schema_version: Version = SCHEMA_VERSION
+    file: str
+    kind: KindName
+    items: tuple[ListedItem, ...]
+    exit: Exit = 0
+
+
 class DecideDocument(Part, kw_only=True, frozen=True):
     """What decide prints with --json."""
 

@@ -14,7 +14,6 @@ from producer.aggregate.ranking import RankDocument
 from producer.cases.documents import CasesRun, CasesSummary
 from producer.cases.results import CaseLine
 from producer.cli import service_documents
-from producer.cli.listing import ListDocument
 from producer.documents import Notification
 from producer.load.recorded import OutputRow
 from producer.queries.documents import QueriesReport, QueriesRun, QueriesSummary, QueryLine
@@ -103,7 +102,7 @@ OUTPUTS: Final[Mapping[str, Document | ByTag]] = {
     "threads-rm": Document(service_documents.ThreadsRemoved),
     "threads-show": Document(service_documents.ThreadDocument, parts={"memento": Memento}),
     "validate": Document(service_documents.ValidateDocument),
-    "validate-list": Document(ListDocument),
+    "validate-list": Document(service_documents.ListDocument),
 }
 """What Proctor prints and writes; the docstrings of the types are the titles."""
 
