@@ -369,3 +369,19 @@ def test_a_rescored_copy_is_still_a_copy(flags: str, is_cached: bool) -> None:  
     reply = recorded_reply(CasePayload(0, "alpha", "Hi", recorded=kept))
     assert reply is not None
     assert (reply.latency_ms, reply.is_cached) == (250, is_cached)
+
+
+def test_results_of_other_releases_are_read() -> None:
+    """One before prompts and checks lacks their keys, a later one may have more, at any depth."""
+    item = CasePayload(0, "alpha", "Where?")
+    stored = json.loads(row(0, item, check("short", 0.25)).line)
+    for key in ("prompt_id", "vars", "tags", "metadata", "score", "tool_calls", "refusal", "finish_reason"):
+        del stored[key]
+    newer = stored | {"news": 1, "checks": [stored["checks"][0] | {"news": {}}]}
+    older = {key: value for key, value in stored.items() if key not in {"checks", "reasoning"}}
+    rows = [
+        ItemRow(at, "f", case_line(each), payload=encode_case(item)) for at, each in enumerate((newer, older))
+    ]
+    found = [case.answer for case in opened(rows)]
+    assert [len(each.failed_checks) for each in found] == [1, 0]
+    assert [(each.tags, each.score, each.text) for each in found] == [([], None, "Paris")] * 2
