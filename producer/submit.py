@@ -8,7 +8,6 @@ is lost in a crash meanwhile is loaded again, and its earlier wake-ups have no e
 """
 
 import json
-import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -45,8 +44,6 @@ RENEWALS: Final = 4
 """How often a loader renews its lease within the time that it lasts."""
 POLL_S: Final = 0.25
 """Polling interval of waits."""
-SWITCH_S: Final = 0.0005
-"""How long reading may keep the sending thread from the interpreter; 5 ms cost a seventh of a load."""
 DURABLE_S: Final = 5.0
 """How long the server may take to write to its disk."""
 LOST_WRITES_S: Final = 2.0
@@ -192,7 +189,7 @@ class _Submit:
 
     def _load_chunks(self, chunks: Iterator[Chunk], packing: Packing, digest: "Digest") -> str:
         """Loads all chunks and returns the digest of the input; reading and sending overlap."""
-        with _quick_switches(), ThreadPoolExecutor(1, "load") as sender:
+        with ThreadPoolExecutor(1, "load") as sender:
             sent: Future[int] | None = None
             for payloads, plan, items in grouped(chunks, digest.update):
                 self._arrived(sent)
@@ -264,17 +261,6 @@ class _Submit:
         """Begins the digest of the input and of settings that affect results."""
         settings = (self._kind.name, self._options.namespace, *run_input.settings)
         return sha256("\n".join([*settings, ""]).encode())
-
-
-@contextmanager
-def _quick_switches() -> Iterator[None]:
-    """Shortens the switch interval, so that the sending thread runs soon after Redis answered."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_S)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 class Digest(Protocol):

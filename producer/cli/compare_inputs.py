@@ -190,7 +190,7 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
     decode = Decoder(compared.comparing.line).decode
 
     def lines() -> Iterator[tuple[Line, Known | None]]:
-        for rows in pages_of(session.store, info, TurnText.SHOWN):
+        for rows in pages_of(session.access.store, info, TurnText.SHOWN):
             out = BytesIO()
             write(out, info).page(rows)
             for row, line in zip(rows, out.getvalue().split(b"\n")[:-1], strict=True):

@@ -15,7 +15,6 @@ from producer.aggregate.comparison import CompareDocument, Comparison, Pair, com
 from producer.atomic_file import atomic_file
 from producer.cli.compare_inputs import CompareChoice, sides_of
 from producer.cli.output import Output, Style
-from producer.cli.report_files import ReportFile
 from producer.cli.session import Session
 from producer.documents import WrittenFile, as_json
 from producer.report.cells import plain
@@ -33,6 +32,7 @@ from producer.report.comparison.wording import (
     sentences,
     transitions,
 )
+from producer.report_files import ReportFile
 from producer.tables import LEAST_NAME, cut_middle
 from producer.text import many, plural
 from shared.errors import UsageError

@@ -5,8 +5,8 @@ from contextlib import closing
 from typing import Final
 
 from producer.cli.error_exit import describe
-from producer.cli.service_documents import DoctorCheck, DoctorDocument
 from producer.cli.session import Session
+from producer.service_documents import DoctorCheck, DoctorDocument
 from shared.errors import ConfigError, ProctorError, RedisUnsuitableError
 from shared.kinds import all_kinds
 from shared.ledger.bounds import LAYOUT
@@ -53,12 +53,12 @@ def diagnose(session: Session) -> DoctorDocument:
 def _look_at_server(session: Session) -> list[Diagnosis]:
     """Checks the server in use; an unsuitable one is checked completely too, to show everything at once."""
     try:
-        connection = session.connection
-        workers = {kind.name: session.count_workers(kind) for kind in all_kinds()}
-        current = {kind.name: session.count_workers(kind, LAYOUT) for kind in all_kinds()}
+        connection = session.access.connection
+        workers = {kind.name: session.access.count_workers(kind) for kind in all_kinds()}
+        current = {kind.name: session.access.count_workers(kind, LAYOUT) for kind in all_kinds()}
         place = f"{connection.target.display}{' (embedded)' if connection.embedded else ''}"
         is_sentinels = connection.target.url.scheme == "sentinel"
-        found = check_server_of(session.client, workers=workers, behind_sentinels=is_sentinels)
+        found = check_server_of(session.access.client, workers=workers, behind_sentinels=is_sentinels)
         found += check_versions(workers, current)
         return [Diagnosis("server", "ok", place), *found, *_look_at_broker(session)]
     except RedisUnsuitableError as error:
@@ -95,14 +95,14 @@ def check_versions(workers: Mapping[str, int], current: Mapping[str, int]) -> li
 
 def _look_at_broker(session: Session) -> list[Diagnosis]:
     """Checks a separate broker; empty if the ledger's server is the broker."""
-    broker = session.connection.broker
-    if broker == session.connection.target:
+    broker = session.access.connection.broker
+    if broker == session.access.connection.target:
         return []
     try:
-        session.require_broker()
+        session.access.require_broker()
     except ProctorError as error:
         return [Diagnosis("broker", "fail", error.message, error.hint)]
-    refusal = session.broker_refusal()
+    refusal = session.access.broker_refusal()
     if refusal:
         return [
             Diagnosis(

@@ -178,7 +178,7 @@ def _print_failure(error: BaseException, failure: Failure, output: Output, argum
     # A usage error may occur before `--json` was parsed, so the arguments are searched too.
     is_json = output.options.json or "--json" in arguments
     if is_json or output.options.jsonl or "--jsonl" in arguments:
-        from producer.cli.service_documents import CommandError, ErrorDocument, ErrorEvent  # noqa: PLC0415 - start-up: only here
+        from producer.service_documents import CommandError, ErrorDocument, ErrorEvent  # noqa: PLC0415 - start-up: only here
 
         why = CommandError(failure.code, failure.message, failure.hint)
         make = ErrorDocument if is_json else ErrorEvent

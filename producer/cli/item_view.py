@@ -1,15 +1,14 @@
 """Prints single items of a run: as two lines in a list, whole, or as they were before and are now."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from producer import kinds
-from producer.cli.item_names import names_of
 from producer.cli.output import Output, Style, printable
 from producer.cli.session import Session
-from producer.document import pages_of, verdict_of
-from producer.documents import AnyRun
+from producer.document import pages_of
+from producer.item_names import names_of
 from producer.report.cells import plain
 from producer.report.interfaces import TurnText
 from producer.report.shown_item import ShownItem, without_quote
@@ -50,9 +49,9 @@ def read_items(session: Session, info: RunInfo, positions: Collection[int]) -> l
 def read_rows(session: Session, info: RunInfo, positions: Collection[int]) -> list[Any]:
     """Reads the rows of items with their input; those of turns are searched for in all of the run."""
     if info.kind.storage is Storage.LIST:
-        reader = session.store.item_reader(info.run, with_open=True, with_payload=True)
+        reader = session.access.store.item_reader(info.run, with_open=True, with_payload=True)
         return list(reader.rows(sorted(set(positions))))
-    found = (row for page in pages_of(session.store, info, TurnText.SHOWN) for row in page)
+    found = (row for page in pages_of(session.access.store, info, TurnText.SHOWN) for row in page)
     return list(islice((row for row in found if row.index in positions), len(set(positions))))
 
 
@@ -60,7 +59,7 @@ def others_of(session: Session, info: RunInfo, item: ShownItem) -> list[ShownIte
     """Reads the other answers to the case of an item."""
     if item.name == item.group:
         return []
-    names = names_of(session.store, info)
+    names = names_of(session.access.store, info)
     same = (name.position for name in names if name.own == item.group and name.position != item.position)
     return read_items(session, info, list(islice(same, MOST_OTHERS)))
 
@@ -88,25 +87,6 @@ def print_change(output: Output, before: ShownItem, after: ShownItem) -> None:
         lines += ["", f"{output.paint(title, 'bold')}  {output.paint(head, STYLES[item.outcome])}"]
         lines += [*_reason(item), *_spoken(output, item.answered), *_checks(output, item)]
     output.data("\n".join([*lines, *_spoken(output, after.wanted)]))
-
-
-def changes(session: Session, info: RunInfo, positions: Sequence[int]) -> Callable[[AnyRun], None]:
-    """Reads items now, and returns what prints them once they have been asked again.
-
-    Raises:
-        RedisUnreachableError: Redis stays away.
-    """
-    before = read_items(session, info, positions)
-
-    def show(document: AnyRun) -> None:
-        output = session.output
-        for was, is_now in zip(before, read_items(session, info, positions), strict=True):
-            print_change(output, was, is_now)
-        verdict = verdict_of(document)
-        output.data("")
-        output.data(f"{output.painted(verdict.mark, verdict.style)} {info.run}: {verdict.sentence}")
-
-    return show
 
 
 def print_records(output: Output, items: Iterable[ShownItem]) -> None:

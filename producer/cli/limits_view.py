@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from producer.cli.service_documents import (
+from producer.service_documents import (
     LimitsDocument,
     LimitsOfKey,
     LimitsReset,

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
-from producer.cli.service_documents import ListedModel, ModelPrice, ModelsDocument
 from producer.load.bench_config import check_models, read_bench
 from producer.load.source import Source
+from producer.service_documents import ListedModel, ModelPrice, ModelsDocument
 from shared.contracts.case_config import BenchConfig
 from shared.upstream.key_variables import key_in, provider_of
 from shared.upstream.prices import cost_of

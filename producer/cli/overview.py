@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from producer import kinds
-from producer.cli.ending import closing
 from producer.cli.item_view import print_records
+from producer.cli.presenters import closing
 from producer.cli.session import Session
 from producer.document import run_document
 from producer.documents import AnyRun, as_json
@@ -54,7 +54,7 @@ def print_overview(session: Session, info: RunInfo) -> None:
         RedisUnreachableError: Redis stays away.
     """
     found = _Found(info)
-    document = run_document(session.store, info.run, reports=[found], text=TurnText.SHOWN)
+    document = run_document(session.access.store, info.run, reports=[found], text=TurnText.SHOWN)
     output = session.output
     if session.options.json:
         output.data(as_json(document))

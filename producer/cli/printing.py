@@ -71,7 +71,7 @@ def print_results(
     out = sys.stdout.buffer
     reports, totals = [format_of(info.kind, name)(out, info), *more], totals_of(info.kind)
     text = TurnText.NOT_READ if TRACES in name else TurnText.of_reports(with_text=with_text)
-    lend_files(reports, session.store, info.run)
+    lend_files(reports, session.access.store, info.run)
     for page in _pages(session, info, totals, selection, text):
         for report in reports:
             report.page(page)
@@ -86,7 +86,7 @@ def lines_of(session: Session, info: RunInfo, rows: Sequence[Any]) -> list[dict[
     """Returns rows as objects, as `results --format jsonl` prints them."""
     out = BytesIO()
     report = format_of(info.kind, "jsonl")(out, info)
-    lend_files([report], session.store, info.run)
+    lend_files([report], session.access.store, info.run)
     report.page(rows)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
@@ -156,7 +156,7 @@ def _pages(
     """Yields the selected rows page by page, and counts all rows."""
     left = selection.first
     codes = ("x",) if selection.only == "errors" else ("x", "f")
-    for rows in pages_of(session.store, info, text):
+    for rows in pages_of(session.access.store, info, text):
         totals.add(rows)
         found: Sequence[Any] = rows
         if selection.only is not None:

@@ -7,14 +7,14 @@ from typing import Final
 
 from producer.aggregate.ranking import Ranking
 from producer.cli.options.shared_options import InputOptions, SubmitChoice
+from producer.cli.presenters import Unshown
 from producer.cli.run_lookup import find_run
 from producer.cli.session import Session
-from producer.cli.submission import Submission
+from producer.cli.submission import Submission, unread
 from producer.cli.work import WorkOptions, submit_and_follow
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD
 from producer.documents import Rate
-from producer.load.cases import plan_run
-from producer.options import CaseChoice
+from producer.load.cases import PlannedRun
 from producer.ranking_run import FEWEST, HINT, By, comparison_of, is_ranking, ranking_of, write_comparisons
 from producer.text import plural
 from shared.errors import RunStateError, UsageError
@@ -54,7 +54,7 @@ def rank(
             f"{run} is {info.state}: not all of its answers are there",
             hint=f"`proctor watch {run}`, then `proctor rank {run}`",
         )
-    if info.kind == CASES and is_ranking(session.store, info):
+    if info.kind == CASES and is_ranking(session.access.store, info):
         given = [
             name for name, value in (("--model", model), ("--criterion", criterion), ("--by", by)) if value
         ]
@@ -65,34 +65,34 @@ def rank(
     comparison = comparison_of(info, model, criterion, by or "model")
     earlier = set(session.seen)
     with TemporaryDirectory(prefix="proctor-rank-") as folder:
-        bench = write_comparisons(session.store, info, Path(folder), comparison)
+        bench = write_comparisons(session.access.store, info, Path(folder), comparison)
         name = f"{info.name}: ranking" if info.name else ""
         choice = SubmitChoice(InputOptions(kind=CASES.name, name=name))
-        submission = Submission(session, str(bench), choice, origin=f"answers of {run}")
-        code = submit_and_follow(session, submission, replace(options, is_shown=False))
+        asked = unread(session, str(bench), choice, origin=f"answers of {run}")
+        unshown = replace(options, presenter=Unshown(options.presenter))
+        code = submit_and_follow(session, Submission(session, asked), unshown)
     [ranking] = session.seen - earlier
     return _print(session, run, ranking, code)
 
 
-def run_and_rank(session: Session, submission: Submission, options: WorkOptions, choice: CaseChoice) -> int:
+def run_and_rank(session: Session, submission: Submission, options: WorkOptions) -> int:
     """Works a run of cases to its end, ranks its models, and returns the exit code of the run.
 
     Args:
         session: access to Redis.
         submission: the file.
         options: how to work.
-        choice: the options for cases.
 
     Raises:
         UsageError: nothing in the file says how answers are compared.
         ProctorError: see `Submission.send`.
     """
-    is_comparable = submission.kind() == CASES
-    if is_comparable and submission.source.repeatable:
-        plan = plan_run(submission.source, choice)
-        is_comparable = bool(plan.run.pairwise) and len(plan.run.models) >= FEWEST
-    if not is_comparable:
-        raise UsageError(f"{submission.source.name} has no two models and `pairwise`", hint=HINT)
+    plan = submission.plan
+    found = plan.options.plan if plan else None
+    is_comparable = isinstance(found, PlannedRun) and found.run.pairwise and len(found.run.models) >= FEWEST
+    if plan and not is_comparable:
+        raise UsageError(f"{plan.source.name} has no two models and `pairwise`", hint=HINT)
+    del plan, found  # no memory for them while the run goes on
     earlier = set(session.seen)
     code = submit_and_follow(session, submission, options)
     [run] = session.seen - earlier
@@ -103,7 +103,7 @@ def run_and_rank(session: Session, submission: Submission, options: WorkOptions,
 
 def _print(session: Session, run: str, ranking: str, code: int) -> int:
     """Prints a ranking; some verdicts may be missing, but without any there is nothing to print."""
-    by, found = ranking_of(session.store, ranking)
+    by, found = ranking_of(session.access.store, ranking)
     end = EXIT_DONE if code == EXIT_NOT_GOOD else code
     if not found.table:
         end = end or EXIT_NOT_GOOD

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Final
 
-from producer.cli.service_documents import ListedRun, RunsDocument, RunsRemoved, StateDocument
 from producer.cli.session import Session
 from producer.load.source import FILE_KEY
 from producer.run_ids import ID_PREFIX
+from producer.service_documents import ListedRun, RunsDocument, RunsRemoved, StateDocument
 from producer.text import count, plural
 from shared.clock import iso_utc
 from shared.errors import AmbiguousRunError, RunStateError, UnknownRunError, UsageError
@@ -43,12 +43,12 @@ def find_run(session: Session, run: str) -> RunInfo:
         AmbiguousRunError: several ids begin with this.
     """
     try:
-        info = session.store.info(run)
+        info = session.access.store.info(run)
     except UnknownRunError as error:
-        named = run_of_alias(session.store, run)
+        named = run_of_alias(session.access.store, run)
         if named is None:
             raise UnknownRunError(error.message, hint=_suggest(session, run), run=run) from None
-        info = session.store.info(named)
+        info = session.access.store.info(named)
     session.seen.add(info.run)
     return info
 
@@ -75,9 +75,9 @@ def run_of_alias(store: RunStore, text: str) -> str | None:
 
 def _suggest(session: Session, run: str) -> str:
     """Suggests runs with similar ids."""
-    known = [info.run for info in session.store.list(limit=LOOKED_AT)]
+    known = [info.run for info in session.access.store.list(limit=LOOKED_AT)]
     if not known:
-        return f"there are no runs yet in {session.connection.target.display}"
+        return f"there are no runs yet in {session.access.connection.target.display}"
     near = get_close_matches(run, known, n=SHOWN)
     if near:
         return f"did you mean {' or '.join(near)}?"
@@ -94,7 +94,7 @@ def run_before(session: Session, info: RunInfo) -> RunInfo:
     Raises:
         UsageError: there is none.
     """
-    for earlier in session.store.list(limit=SEARCHED, kind=info.kind):
+    for earlier in session.access.store.list(limit=SEARCHED, kind=info.kind):
         is_older = earlier.created_ms < info.created_ms and earlier.run != info.run
         if is_older and earlier.done and _same_input(earlier, info):
             session.seen.add(earlier.run)
@@ -134,7 +134,7 @@ def remove_runs(session: Session, names: Sequence[str]) -> RunsRemoved:
     found = tuple(dict.fromkeys(find_run(session, name).run for name in names))
     session.confirm(f"remove {', '.join(found)} with all results?")
     for run in found:
-        session.ledger.remove(run)
+        session.access.ledger.remove(run)
     return RunsRemoved(removed=found)
 
 
@@ -169,9 +169,9 @@ def change_state(session: Session, run: str, *, action: str) -> str:
         UnknownRunError: there is no such run.
         RunStateError: the run is in a state that does not allow it.
     """
-    state, wakes = session.ledger.control(run, action)
+    state, wakes = session.access.ledger.control(run, action)
     if wakes:
-        session.publisher.publish(wakes)
+        session.access.publisher.publish(wakes)
     if state in _REACHED[action]:
         return state
     if state in FINAL_STATES:

@@ -1,137 +1,151 @@
-"""Submits a file for `run` and `submit`, with its progress shown."""
+"""Turns a command line into a plan, says what it is going to send, and submits it."""
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from producer import kinds
+from producer import api, kinds
+from producer.aggregate.gates import Gate
+from producer.api import Plan
+from producer.cli.live.view import View
 from producer.cli.options.choices import read_case_choice, read_live_run, read_query_choice, read_query_run
 from producer.cli.options.shared_options import SubmitChoice
-from producer.cli.preflight import announce
-from producer.cli.service_documents import SubmitDocument
 from producer.cli.session import Session
+from producer.forecasts import Forecast
 from producer.load.detect import detect_kind
 from producer.load.source import Source
 from producer.options import SubmitOptions, SubmittedRun
+from producer.service_documents import SubmitDocument
 from producer.text import count, plural
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
 from shared.kinds import CASES, QUERIES, TURNS, Kind, kind_named
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from producer.aggregate.gates import Gate
-    from producer.cli.live.progress import View
+from shared.settings import variable_of
 
 MOST_NAME_CHARS: Final = 120
 """Of a run's name."""
+SWITCH_S: Final = 0.0005
+"""How long reading may keep the sending thread from the interpreter; 5 ms cost a seventh of a load."""
 
 
-class Submission:
-    """One file on its way into the queue.
+def unread(session: Session, file: str, choice: SubmitChoice, *, origin: str = "") -> Plan:
+    """Returns the plan that a command line asks for, before its file is read.
 
     Args:
-        session: access to Redis.
+        session: the settings, and the way to Redis for `--last-failed`.
         file: path, or `-` for stdin.
         choice: options of the command line.
         origin: what runs are listed as the input, where the file is one of our own making.
+
+    Raises:
+        InputError: the file cannot be read, or its kind is not recognised.
+        UsageError: an option cannot be used, or is not for this kind of file.
+        ConfigError: a variable of the environment cannot be used.
+    """
+    source, settings, named = Source(file), session.settings, choice.input.kind
+    kind = kind_named(named) if named else detect_kind(source)
+    choice.refuse_other_kinds(kind)
+    common = SubmitOptions(
+        idempotency_key=choice.input.idempotency_key,
+        name=read_name(choice.input.name),
+        origin=origin,
+        namespace=choice.input.namespace,
+        summary_policy=SummaryPolicy(choice.input.summary_policy),
+        signals_once=choice.input.signals_once,
+        results_ttl_s=settings.results_ttl_s,
+        max_backlog_items=settings.max_backlog_items,
+        patience_s=settings.patience_s,
+        on_warning=session.output.warn,
+    )
+    add = _OWN_OPTIONS.get(kind)
+    options = add(common, choice) if add else common
+    limited = _limited(session, source, kind, options) if choice.selection.last_failed else options
+    return Plan(source, kind, limited)
+
+
+def _limited(session: Session, source: Source, kind: Kind, options: SubmitOptions) -> SubmitOptions:
+    """Limits a run to what failed in the newest run of the file; to nothing where nothing did."""
+    from producer.last_failed import earlier_run  # noqa: PLC0415 - start-up: only this option needs it
+
+    limit, output = kinds.of(kind).limit(), session.output
+    if limit is None:
+        raise UsageError(f"--last-failed is not for {kind}", hint="leave it out")
+    if source.path is None:
+        raise UsageError("--last-failed needs a file", hint="a stream has no earlier run")
+    earlier = earlier_run(session.access.store, kind, source)
+    if earlier is None:
+        output.note(f"--last-failed: there is no earlier run of {source.name}; all of it is run")
+        return options
+    run, total = earlier.info.run, plural(earlier.info.total, kind.noun)
+    if not earlier.failed:
+        output.note(f"--last-failed: none of the {total} of {run} failed; all of the file is run")
+        return options
+    output.note(f"--last-failed: {count(len(earlier.failed))} of the {total} of {run}")
+    return limit(options, earlier.failed)
+
+
+def announced(
+    session: Session,
+    asked: Plan,
+    gates: Sequence[Gate] = (),
+    *,
+    starts_workers: Callable[[], bool] = lambda: False,
+) -> "Submission":
+    """Reads a file, and prints what is going to be sent and what will probably fail; asks if it is much.
+
+    Args:
+        session: the options, and the number of calls from which to ask.
+        asked: what the command line asks for.
+        gates: conditions that fail the run.
+        starts_workers: whether this command starts the workers, which then lack what it lacks.
+
+    Raises:
+        InputError: the file breaks its contract.
+        UsageError: the answer was no, a key is missing, or a gate names what the run does not have.
+    """
+    plan = api.plan(asked.source, asked.options, kind=asked.kind, gates=gates)
+    if forecast := plan.forecast:
+        if forecast.missing is not None and starts_workers():
+            raise forecast.missing.as_error()
+        for warning in forecast.warnings:
+            session.output.warn(warning)
+        if forecast.total:
+            _ask_or_tell(session, plan.source.name, forecast)
+    return Submission(session, plan)
+
+
+def _ask_or_tell(session: Session, name: str, forecast: Forecast) -> None:
+    """On a terminal asks whether to send that much, else says how much it is."""
+    bound, options = session.settings.confirm_calls, session.options
+    is_silent = options.yes or options.json or options.jsonl
+    if is_silent or not bound or forecast.total < bound or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        session.output.note(f"{name}: {forecast}")
+        return
+    import click  # noqa: PLC0415 - only a question needs it
+
+    if not click.confirm(f"{name}: {forecast}. Send them?", err=True):
+        hint = f"--yes sends without a question; {variable_of('confirm_calls')} is the bound, now {bound:,}"
+        raise UsageError("nothing was sent", hint=hint)
+
+
+class Submission:
+    """A plan until it is submitted; afterwards no memory of the file is kept.
+
+    Args:
+        session: the way to Redis.
+        plan: the file.
     """
 
-    def __init__(self, session: Session, file: str, choice: SubmitChoice, *, origin: str = "") -> None:
-        self._origin = origin
+    def __init__(self, session: Session, plan: Plan) -> None:
         self._session = session
-        self._choice = choice
-        self.source = Source(file)
-        self._options: SubmitOptions | None = None
-        self.items: int | None = None
-        """How many items the run has, where `announce` has found that out."""
+        self.plan: Plan | None = plan
+        self.kind = plan.kind
+        self.items = plan.forecast.items if plan.forecast else None
+        """How many items the run has, where that was counted."""
 
-    def kind(self) -> Kind:
-        """Returns the kind of the file.
-
-        Raises:
-            InputError: it cannot be read, or its kind is not recognised.
-        """
-        named = self._choice.input.kind
-        return kind_named(named) if named else detect_kind(self.source)
-
-    def options(self) -> SubmitOptions:
-        """Returns the settings of the submit.
-
-        Raises:
-            UsageError: an option cannot be used, or is not for this kind of file.
-            ConfigError: a variable of the environment cannot be used.
-        """
-        if self._options is None:
-            self._options = self._read_options()
-        return self._options
-
-    def _read_options(self) -> SubmitOptions:
-        session, choice, settings, kind = self._session, self._choice, self._session.settings, self.kind()
-        choice.refuse_other_kinds(kind)
-        common = SubmitOptions(
-            idempotency_key=choice.input.idempotency_key,
-            name=read_name(choice.input.name),
-            origin=self._origin,
-            namespace=choice.input.namespace,
-            summary_policy=SummaryPolicy(choice.input.summary_policy),
-            signals_once=choice.input.signals_once,
-            results_ttl_s=settings.results_ttl_s,
-            max_backlog_items=settings.max_backlog_items,
-            patience_s=settings.patience_s,
-            on_warning=session.output.warn,
-        )
-        add = _OWN_OPTIONS.get(kind)
-        options = add(common, choice) if add else common
-        return self._limited(options, kind) if choice.selection.last_failed else options
-
-    def _limited(self, options: SubmitOptions, kind: Kind) -> SubmitOptions:
-        """Limits a run to what failed in the newest run of the file; to nothing where nothing did."""
-        from producer.last_failed import earlier_run  # noqa: PLC0415 - start-up: only this option needs it
-
-        limit, output = kinds.of(kind).limit(), self._session.output
-        if limit is None:
-            raise UsageError(f"--last-failed is not for {kind}", hint="leave it out")
-        if self.source.path is None:
-            raise UsageError("--last-failed needs a file", hint="a stream has no earlier run")
-        earlier = earlier_run(self._session.store, kind, self.source)
-        if earlier is None:
-            output.note(f"--last-failed: there is no earlier run of {self.source.name}; all of it is run")
-            return options
-        run, total = earlier.info.run, plural(earlier.info.total, kind.noun)
-        if not earlier.failed:
-            output.note(f"--last-failed: none of the {total} of {run} failed; all of the file is run")
-            return options
-        output.note(f"--last-failed: {count(len(earlier.failed))} of the {total} of {run}")
-        return limit(options, earlier.failed)
-
-    def announce(
-        self, gates: "Sequence[Gate]" = (), *, starts_workers: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Prints what is going to be sent and what will probably fail; asks where that is much.
-
-        Args:
-            gates: conditions that fail the run.
-            starts_workers: whether this command starts the workers, which then lack what it lacks.
-
-        Raises:
-            InputError: the file breaks its contract.
-            UsageError: the answer was no, a key is missing, or a gate names what the run does not have.
-        """
-        found = kinds.of(self.kind()).forecast(self.source, self.options())
-        if found is not None:
-            self.items = found.items
-            if gates and found.plan is not None:
-                from producer.aggregate.gates import check_gate_names  # noqa: PLC0415 - start-up: only gates need it
-
-                check_gate_names(gates, found.plan.names)
-            if found.missing is not None and starts_workers():
-                raise found.missing.as_error()
-            self._options = replace(self.options(), plan=found.plan, baselines=found.baselines)
-            announce(self._session, self.source.name, found)
-
-    def send(self, view: "View", *, is_attended: bool = False) -> SubmittedRun:
+    def send(self, view: View, *, is_attended: bool = False) -> SubmittedRun:
         """Submits the whole file, or nothing of it.
 
         Args:
@@ -143,26 +157,53 @@ class Submission:
             InputError: the file breaks its contract.
             ProctorError: see `producer.submit.submit`.
         """
-        from producer.submit import submit  # noqa: PLC0415 - start-up: checking a file must not load redis
-
-        session = self._session
-        if session.connection.risk:
-            session.output.warn(f"{session.connection.risk}; `proctor doctor` shows how to fix it")
+        if self.plan is None:
+            raise AssertionError("a plan is submitted once")
+        plan, self.plan = self.plan, None
+        session, source = self._session, plan.source
+        if session.access.connection.risk:
+            session.output.warn(f"{session.access.connection.risk}; `proctor doctor` shows how to fix it")
         options = replace(
-            self.options(),
-            await_disk=not (is_attended and self.source.repeatable),
-            on_progress=lambda items: view.loading(self.source.name, items),
+            plan.options,
+            await_disk=not (is_attended and source.repeatable),
+            on_progress=lambda items: view.loading(source.name, items),
             on_wait=view.note,
             on_warning=(lambda warning: view.note(f"warning: {warning}"))
             if session.output.live
             else session.output.warn,
         )
-        session.require_broker()
-        submitted = submit(session.ledger, session.publisher, self.source, kind=self.kind(), options=options)
-        self._options = replace(options, plan=None, baselines=None)  # no memory for it while the run goes on
+        with _quick_switches():
+            submitted = api.submit(session.access, replace(plan, options=options))
         if submitted.duplicate:
             view.note(f"this key was submitted before: {submitted.run}")
         return submitted
+
+
+@contextmanager
+def _quick_switches() -> Iterator[None]:
+    """Shortens the switch interval of this process, so that the sending thread runs soon after a reply."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def print_contents(session: Session, plan: Plan) -> int:
+    """Checks a whole file and prints what it contains.
+
+    Raises:
+        InputError: the file breaks its contract; the error lists every problem.
+    """
+    found = api.check(plan.source, plan.options, kind=plan.kind)
+    for warning in found.warnings:
+        session.output.warn(warning)
+    if session.options.json:
+        session.output.document(found.document)
+    else:
+        session.output.data(found.text)
+    return 0
 
 
 def read_name(text: str) -> str:
@@ -218,9 +259,9 @@ def lacking_workers(session: Session, submitted: SubmittedRun) -> str:
     from shared.runs.waiting import outdated_text  # noqa: PLC0415 - start-up: see `Submission.send`
 
     kind = submitted.kind
-    if session.count_workers(kind, submitted.layout):
+    if session.access.count_workers(kind, submitted.layout):
         return ""
-    if outdated := session.count_workers(kind):
+    if outdated := session.access.count_workers(kind):
         return f"{outdated_text(outdated)} cannot work on this run; it waits for one of this version"
     return f"no worker for {kind} is alive: the run waits until one is started (`proctor worker -Q {kind}`)"
 

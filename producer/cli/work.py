@@ -1,29 +1,32 @@
-"""Runs a run to its end for `run`, `resume`, `retry`, `rescore`, `demo`: workers, progress, summary."""
+"""Works a run to its end for the commands that follow one: workers, progress, reports, result."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from producer import kinds
+from producer import api, kinds
 from producer.aggregate.gates import check_gates
-from producer.cli.ending import print_ending, print_so_far, write_reports
 from producer.cli.error_exit import InterruptedByUserError
-from producer.cli.incremental_reports import IncrementalReports
-from producer.cli.live.follow import Follower
 from producer.cli.live.view import open_view
 from producer.cli.local.local_workers import CALLS_END_S, LocalWorkers
 from producer.cli.options.run_options import CaseOptions
 from producer.cli.options.shared_options import InputOptions, SubmitChoice, refuse_no_text
-from producer.cli.report_files import as_options, check_formats
+from producer.cli.output import printable
+from producer.cli.presenters import Ended
 from producer.cli.run_lookup import change_state, find_run
-from producer.cli.submission import Submission, print_run_id
+from producer.cli.submission import Submission, announced, print_run_id, unread
+from producer.following.follower import Follower
+from producer.notify import notify
+from producer.report_files import as_options, check_formats
+from producer.reporting import IncrementalReports, write_reports
 from producer.rescore import rewrite
+from producer.service_documents import RetryDocument
 from producer.text import plural
-from shared.errors import ProctorError
+from shared.errors import ProctorError, UsageError
 from shared.kinds import CASES, Kind
 from shared.ledger.bounds import LAYOUT
 from shared.names import RunState
@@ -32,25 +35,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from producer.aggregate.gates import Gate
-    from producer.cli.live.progress import View
-    from producer.cli.report_files import ReportFile
+    from producer.cli.live.view import View
+    from producer.cli.presenters import Presenter
     from producer.cli.session import Session
     from producer.documents import AnyRun
     from producer.notify import Webhook
+    from producer.report_files import ReportFile
+    from producer.retry_turns import Retried
     from shared.runs import RunInfo
 
 
 @dataclass(frozen=True, slots=True)
 class WorkOptions:
-    """Workers, time limit and reports of a run."""
+    """Workers, time limit, reports and output of a run."""
 
+    presenter: Presenter
+    """Writes the result."""
     processes: int | None = None
     """Worker processes to start if none is alive; 0 starts none."""
     in_flight: int | None = None
     """Items in flight per process."""
     timeout_s: float | None = None
     """After this the run is ended as incomplete."""
-    files: list[ReportFile] = field(default_factory=list)
+    files: Sequence[ReportFile] = ()
     """Reports to write when it has ended."""
     gates: Sequence[Gate] = ()
     """Conditions that fail the run."""
@@ -58,23 +65,12 @@ class WorkOptions:
     """Whether reports contain the texts of turns."""
     webhook: Webhook | None = None
     """Where the summary is posted."""
-    is_shown: bool = True
-    """Whether the result of the run is printed; else the caller prints what it makes of it."""
-    is_kept: bool = True
-    """Whether the run is still there for a next command."""
-    show_instead: Callable[[AnyRun], None] | None = None
-    """Prints what is shown in place of summary and verdict, given the run's document."""
-
-
-def has_workers(session: Session, kind: Kind) -> bool:
-    """Returns whether a live worker executes new runs of a kind."""
-    return bool(session.count_workers(kind, LAYOUT))
 
 
 def submit_and_follow(
     session: Session, submission: Submission, options: WorkOptions, workers: LocalWorkers | None = None
 ) -> int:
-    """Submits a file, follows its run to the end, prints the result, and returns the exit code.
+    """Submits a file, follows its run to the end, presents the result, and returns the exit code.
 
     Args:
         session: access to Redis and the data folder.
@@ -87,7 +83,7 @@ def submit_and_follow(
     """
     return work(
         session,
-        submission.kind(),
+        submission.kind,
         options,
         lambda view: submission.send(view, is_attended=True).run,
         workers,
@@ -101,7 +97,7 @@ def work(
     begin: Callable[[View], str],
     workers: LocalWorkers | None = None,
 ) -> int:
-    """Begins a run, follows it to its end, prints the result, and returns the exit code.
+    """Begins a run, follows it to its end, presents the result, and returns the exit code.
 
     Args:
         session: access to Redis and the data folder.
@@ -113,28 +109,24 @@ def work(
     workers = workers or LocalWorkers(
         session, [kind], processes=options.processes, in_flight=options.in_flight
     )
-    view = open_view(session.output)
+    access, view = session.access, open_view(session.output)
     run, incremental = "", None
     try:
-        if not workers.is_working and not has_workers(session, kind):
+        if not workers.is_working and not access.count_workers(kind, LAYOUT):
             workers.start()
         run = begin(view)
         session.seen.add(run)
         incremental = IncrementalReports.of(
-            session, run, options.files, gates=options.gates, with_text=options.with_text
+            access, run, options.files, gates=options.gates, with_text=options.with_text
         )
-        meanwhile = incremental.gather if incremental else None
-        limit_s = options.timeout_s
-        info = Follower(
-            session, run, view, local_workers=workers, timeout_s=limit_s, meanwhile=meanwhile
-        ).follow()
+        wait = incremental.gather if incremental else None
+        follower = Follower(access, run, workers=workers, timeout_s=options.timeout_s, wait=wait)
+        for progress in follower:
+            view.show(progress)
         view.close()
         workers.ask_to_stop()
-        document = incremental.end(info) if incremental else None
-        if not options.is_shown:
-            document = document or write_reports(session, info, options.files, with_text=options.with_text)
-            return document.exit
-        return _end(session, info, options, document)
+        info = follower.info
+        return conclude(session, info, options, incremental.end(info) if incremental else None)
     except KeyboardInterrupt as error:
         view.close()
         if incremental is not None:
@@ -149,19 +141,66 @@ def work(
             workers.stop()
 
 
-def _end(session: Session, info: RunInfo, options: WorkOptions, document: AnyRun | None = None) -> int:
-    """Writes and prints what became of a run, and returns its exit code."""
-    return print_ending(
-        session,
+def conclude(session: Session, info: RunInfo, options: WorkOptions, document: AnyRun | None = None) -> int:
+    """Writes the reports and presents the result of a run that has ended, and returns its exit code.
+
+    Args:
+        session: access to Redis.
+        info: the run.
+        options: what to write.
+        document: of the run, if the reports are written already.
+
+    Raises:
+        InfrastructureError: a disk is full; the hint is how to write the reports later.
+        RedisUnreachableError: Redis stays away.
+    """
+    ended = Ended(info, document) if document is not None else _counted(session, info, options)
+    options.presenter.ended(ended)
+    if options.webhook is not None:
+        _notify(session, options.webhook, ended.document)
+    return ended.document.exit
+
+
+def _counted(session: Session, info: RunInfo, options: WorkOptions) -> Ended:
+    """Writes the reports of a run in one pass over its results."""
+    details = options.presenter.details(info)
+    document = write_reports(
+        session.access,
         info,
         options.files,
-        document=document,
+        [details] if details else [],
         gates=options.gates,
         with_text=options.with_text,
-        webhook=options.webhook,
-        is_kept=options.is_kept,
-        show_instead=options.show_instead,
     )
+    return Ended(info, document, details)
+
+
+def _notify(session: Session, webhook: Webhook, document: AnyRun) -> None:
+    """Posts the summary of a run; a failure is a warning, and Ctrl-C ends the attempt."""
+    try:
+        why = notify(webhook, document, session.settings)
+    except KeyboardInterrupt:
+        why = "interrupted"
+    if why:
+        session.output.warn(f"the notification to {webhook.place} failed: {printable(why)}")
+    else:
+        session.output.detail(f"notified {webhook.place}")
+
+
+def watch(session: Session, run: str, options: WorkOptions) -> int:
+    """Follows a run to its end without workers of its own, presents the result, and returns the exit code."""
+    view, follower = open_view(session.output), Follower(session.access, run)
+    try:
+        for progress in follower:
+            view.show(progress)
+    except KeyboardInterrupt:
+        view.close()
+        raise InterruptedByUserError(
+            f"stopped following; {run} continues", hint=f"`proctor watch {run}` follows it again"
+        ) from None
+    finally:
+        view.close()
+    return conclude(session, follower.info, options)
 
 
 def resume(session: Session, run: str, options: WorkOptions) -> int:
@@ -179,17 +218,61 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
     check_gates(options.gates, info.kind)
     check_formats(options.files, info.kind)
     refuse_no_text(info.kind, no_text=not options.with_text)
-    handled = kinds.of(info.kind)
-    is_done = info.state == RunState.FINISHED or (handled.traits.is_read_early and info.done >= info.total)
+    is_read_early = kinds.of(info.kind).traits.is_read_early
+    is_done = info.state == RunState.FINISHED or (is_read_early and info.done >= info.total)
     if info.is_final and is_done:
-        return _end(session, info, options)
+        return conclude(session, info, options)
     if info.is_final:
-        session.require_broker()
-        retry = handled.retry()
-        retry(session.ledger, session.publisher, session.store, run, errors=False)
+        api.retry(session.access, run, errors=False)
     if info.state == RunState.PAUSED:
         change_state(session, run, action="resume")
     return work(session, info.kind, options, lambda _view: run)
+
+
+def retry(
+    session: Session,
+    run: str,
+    options: WorkOptions,
+    *,
+    positions: Sequence[int] | None,
+    detach: bool,
+    is_anew: bool = False,
+) -> int:
+    """Puts items back to work and, unless detached, works them to their end.
+
+    Args:
+        session: names the Redis.
+        run: the run's id.
+        options: how to work.
+        positions: of these items; None: all that ended in error or got no result.
+        detach: only put them back.
+        is_anew: whether models are asked again, whatever answers are stored.
+
+    Raises:
+        UnknownRunError: there is no such run.
+        RunStateError: the run is still at work.
+        UsageError: there is nothing to put back.
+    """
+    info = find_run(session, run)
+    if positions is not None and not positions:
+        hint = f"`proctor results {run} --errors` lists what ended in error"
+        raise UsageError(f"nothing of {run} is dead", hint=hint)
+    retried = api.retry(session.access, run, indexes=positions, is_anew=is_anew)
+    if detach and session.options.json:
+        session.output.document(RetryDocument(run_id=run, retried=retried.items, left=retried.left))
+        return 0
+    _print_retried(session, run, retried)
+    if detach:
+        session.output.data(run)
+        return 0
+    return work(session, info.kind, options, lambda _view: run)
+
+
+def _print_retried(session: Session, run: str, retried: Retried) -> None:
+    """Prints what was put back, and what was not."""
+    session.output.note(f"retrying {plural(retried.items, 'item')} of {run}")
+    if retried.left:
+        session.output.warn(f"{plural(retried.left, 'item')} more wait for another `proctor retry {run}`")
 
 
 def rescore(session: Session, run: str, config: Path | None, options: WorkOptions) -> int:
@@ -208,14 +291,13 @@ def rescore(session: Session, run: str, config: Path | None, options: WorkOption
     info = find_run(session, run)
     check_formats(options.files, CASES)
     with TemporaryDirectory(prefix="proctor-rescore-") as folder:
-        found = rewrite(session.store, info, Path(folder), config)
+        found = rewrite(session.access.store, info, Path(folder), config)
         name = f"{info.name}, rescored" if info.name else ""
         choice = SubmitChoice(
             InputOptions(kind=CASES.name, name=name), cases=CaseOptions(outputs=str(found.outputs))
         )
-        submission = Submission(session, str(found.config), choice, origin=f"answers of {info.run}")
-        submission.announce()
-        return submit_and_follow(session, submission, options)
+        asked = unread(session, str(found.config), choice, origin=f"answers of {info.run}")
+        return submit_and_follow(session, announced(session, asked), options)
 
 
 def detach(session: Session, submission: Submission, options: WorkOptions) -> int:
@@ -228,7 +310,7 @@ def detach(session: Session, submission: Submission, options: WorkOptions) -> in
     workers = LocalWorkers(
         session, [submitted.kind], processes=options.processes, in_flight=options.in_flight
     )
-    if not session.count_workers(submitted.kind, submitted.layout):
+    if not session.access.count_workers(submitted.kind, submitted.layout):
         workers.start_in_background()
     session.output.note(f"`proctor watch {submitted.run}` follows it")
     print_run_id(session, submitted)
@@ -252,7 +334,7 @@ def _interrupted(
     if not run:
         workers.stop()
         return InterruptedByUserError(_NOT_SUBMITTED, hint="`proctor runs` lists what was submitted before")
-    files, no_text = options.files, ["--no-text"] * (not options.with_text)
+    files, no_text = options.files, [] if options.with_text else ["--no-text"]
     words = ["resume", run]
     if files:
         words = ["run", "--resume", run, *as_options(files, "--export"), *no_text]
@@ -260,8 +342,8 @@ def _interrupted(
     with suppress(KeyboardInterrupt):
         workers.interrupt(run)
         try:
-            info = session.impatient_store.info(run)
-            print_so_far(session, info, files, with_text=options.with_text)
+            info = session.access.impatient_store.info(run)
+            options.presenter.interrupted(_counted(session, info, replace(options, gates=())))
             if files:
                 session.output.note(f"written so far: {', '.join(str(file.path) for file in files)}")
         except ProctorError as error:

@@ -16,6 +16,7 @@ from msgspec import to_builtins
 
 from producer import env_files
 from producer.aggregate.queries import metrics_of
+from producer.api import Plan, submit
 from producer.cli.error_exit import EXIT_INTERRUPTED, describe
 from producer.cli.local.local_workers import LocalWorkers
 from producer.cli.options.global_options import GlobalOptions
@@ -35,7 +36,6 @@ from producer.report.queries.files import (
     write_results_json,
 )
 from producer.report.queries.to_json import run_config
-from producer.submit import submit
 from shared.contracts.query_environment import api_url, delay_s
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import DEFAULT_API_URL, DEFAULT_DELAY_S
@@ -151,7 +151,7 @@ class _Evaluation:
     """One evaluation through the queue."""
 
     def __init__(self, session: Session, options: HarnessOptions, baselines: Baselines, first: str) -> None:
-        self._session, self._options, self._baselines, self._first = session, options, baselines, first
+        self._access, self._options, self._baselines, self._first = session.access, options, baselines, first
         self._ids = [query["id"] for query in baselines.queries]
         self._owner = owner_of(options.folder)
         self._earlier = NOTHING
@@ -159,22 +159,22 @@ class _Evaluation:
 
     def run(self) -> int:
         """Sends the queries, writes the files, and returns the exit code."""
-        session, options = self._session, self._options
+        access, options = self._access, self._options
         self._cancel_orphans()
-        if not session.count_workers(QUERIES):
+        if not access.count_workers(QUERIES):
             self._local_workers.start()
-        self._earlier = earlier_results(session.store, self._baselines.queries, self._first, options.api_url)
+        self._earlier = earlier_results(access.store, self._baselines.queries, self._first, options.api_url)
         if self._earlier.results:
             _write(f"  Keeping {self._from_earlier(self._earlier.results)}\n\n")
         run = self._submit()
-        lines = Lines(session.store, run, self._ids, self._ids.index(self._first), _write)
+        lines = Lines(access.store, run, self._ids, self._ids.index(self._first), _write)
         try:
             info = lines.follow(self._local_workers)
         except KeyboardInterrupt:
             # Ended rather than left: the next evaluation must not find this one still at work.
-            session.ledger.control(run, RunState.CANCELLED)
+            access.ledger.control(run, RunState.CANCELLED)
             self._local_workers.interrupt(run)
-            info = session.store.info(run)
+            info = access.store.info(run)
             lines.catch_up(info)
             self._write_files(info)
             self._print_resume_hint("Interrupted", info)
@@ -189,16 +189,16 @@ class _Evaluation:
 
     def _cancel_orphans(self) -> None:
         """Cancels runs of killed evaluations of this folder, which workers would continue."""
-        session, options = self._session, self._options
-        for info in unfinished_runs(session.store, self._baselines.queries, self._owner, options.api_url):
-            session.ledger.control(info.run, RunState.CANCELLED)
+        access, options = self._access, self._options
+        for info in unfinished_runs(access.store, self._baselines.queries, self._owner, options.api_url):
+            access.ledger.control(info.run, RunState.CANCELLED)
             sys.stderr.write(
                 f"Ended {info.run}, which an earlier evaluation left when it was killed;"
                 f" its {info.done} of {info.total} results are kept\n"
             )
 
     def _submit(self) -> str:
-        options, settings = self._options, self._session.settings
+        options, settings = self._options, self._access.settings
         run = QueryRun(
             api_url=options.api_url,
             delay_s=options.delay_s,
@@ -213,9 +213,7 @@ class _Evaluation:
             patience_s=settings.patience_s,
             await_disk=False,  # the baselines are a file; nothing is lost that cannot be submitted again
         )
-        self._session.require_broker()
-        source, publisher = Source(BASELINES_PATH), self._session.publisher
-        return submit(self._session.ledger, publisher, source, kind=QUERIES, options=submit_options).run
+        return submit(self._access, Plan(Source(BASELINES_PATH), QUERIES, submit_options)).run
 
     def _write_files(self, info: RunInfo) -> None:
         """Writes the three files and prints which, and the summary.
@@ -225,7 +223,7 @@ class _Evaluation:
             InfrastructureError: the same, because a disk is full.
         """
         paths = OutputPaths.under(self._options.folder)
-        own = queries_of(self._session.store, info.run)
+        own = queries_of(self._access.store, info.run)
         found = self._earlier.results | {
             name: query.result.keys for name, query in own.items() if query.result
         }
@@ -288,7 +286,7 @@ class _Evaluation:
 
     def _print_resume_hint(self, what: str, info: RunInfo) -> None:
         """Names the query to start from next time: the first one that has no result."""
-        own = queries_of(self._session.store, info.run)
+        own = queries_of(self._access.store, info.run)
         if info.state == RunState.ABORTED and own and next(reversed(own.values())).code:
             own.popitem()  # the query that could not connect
         answered = self._earlier.results.keys() | own.keys()

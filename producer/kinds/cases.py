@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from producer.aggregate.gate_metrics import GateMetric
-    from producer.cli.preflight import Forecast
-    from producer.cli.session import Session
+    from producer.forecasts import FileContents, Forecast
     from producer.item_ids import ItemNames
     from producer.kinds.declaration import Limit
     from producer.load.chunks import RunInput
@@ -85,13 +84,13 @@ class CaseRuns:
     def problems(self, _source: Source, /) -> Sequence[UsageError]:
         return ()
 
-    def dry_run(self, session: Session, source: Source, options: SubmitOptions, /) -> int:
-        from producer.cli.checking_cases import print_estimate
+    def contents(self, source: Source, options: SubmitOptions, /) -> FileContents:
+        from producer.forecasts.cases import contents
 
-        return print_estimate(session, source, options)
+        return contents(source, options)
 
     def forecast(self, source: Source, options: SubmitOptions, /) -> Forecast:
-        from producer.cli.checking_cases import forecast
+        from producer.forecasts.cases import forecast
 
         return forecast(source, options)
 

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
     from producer.aggregate.compared_items import Comparing, Known
     from producer.aggregate.gate_metrics import GateMetric
-    from producer.cli.preflight import Forecast
-    from producer.cli.session import Session
+    from producer.forecasts import FileContents, Forecast
     from producer.item_ids import ItemNames
     from producer.load.chunks import RunInput
     from producer.load.source import Source
@@ -95,8 +94,8 @@ class ProducerKind(Protocol):
     def problems(self, source: Source, /) -> Sequence[UsageError]:
         """Lists every problem of a file; empty for a kind whose loader lists them itself."""
 
-    def dry_run(self, session: Session, source: Source, options: SubmitOptions, /) -> int | None:
-        """Prints what is in a file and returns the exit code; None: the command counts items and chunks."""
+    def contents(self, source: Source, options: SubmitOptions, /) -> FileContents | None:
+        """Returns what is in a file; None: its items and chunks are counted."""
 
     def forecast(self, source: Source, options: SubmitOptions, /) -> Forecast | None:
         """Counts what a run is going to send; None for a run without calls, and for a stream."""

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from producer.aggregate.gate_metrics import GateMetric
-    from producer.cli.preflight import Forecast
-    from producer.cli.session import Session
+    from producer.forecasts import FileContents, Forecast
     from producer.item_ids import ItemNames
     from producer.kinds.declaration import Limit
     from producer.load.chunks import RunInput
@@ -56,13 +55,13 @@ class QueryRuns:
     def problems(self, _source: Source, /) -> Sequence[UsageError]:
         return ()
 
-    def dry_run(self, _session: Session, _source: Source, _options: SubmitOptions, /) -> int | None:
+    def contents(self, _source: Source, _options: SubmitOptions, /) -> FileContents | None:
         return None
 
     def forecast(self, source: Source, options: SubmitOptions, /) -> Forecast | None:
-        from producer.cli.forecasts import forecast_queries
+        from producer.forecasts.queries import forecast
 
-        return forecast_queries(source, options)
+        return forecast(source, options)
 
     def limit(self) -> Limit:
         from producer.last_failed import only_queries

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from producer.aggregate.gate_metrics import GateMetric
-    from producer.cli.preflight import Forecast
-    from producer.cli.session import Session
+    from producer.forecasts import FileContents, Forecast
     from producer.item_ids import ItemNames
     from producer.load.chunks import RunInput
     from producer.load.source import Source
@@ -50,13 +49,15 @@ class TurnRuns:
 
         return problems_in(source)[1]
 
-    def dry_run(self, _session: Session, _source: Source, _options: SubmitOptions, /) -> int | None:
+    def contents(self, _source: Source, _options: SubmitOptions, /) -> FileContents | None:
         return None
 
     def forecast(self, source: Source, options: SubmitOptions, /) -> Forecast | None:
-        from producer.cli.forecasts import forecast_turns
+        if options.live is None or not source.repeatable:
+            return None
+        from producer.forecasts.turns import forecast
 
-        return forecast_turns(source, options)
+        return forecast(source, options, options.live)
 
     def limit(self) -> None:
         return None

@@ -7,12 +7,14 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from producer.load.yaml_text import line_of
-from producer.text import SHOWN_CHARS, shown
+from producer.text import SHOWN_CHARS, count, plural, shown
 from shared.errors import InputError, UsageError
 
 T = TypeVar("T")
 MOST_PROBLEMS: Final = 1_000
 """Problems after which an input is not read on."""
+LINES_SHOWN: Final = 3
+"""Lines that are named of equal problems."""
 
 
 def path_text(location: Iterable[str | int]) -> str:
@@ -207,3 +209,34 @@ def nearest(word: str, known: list[str]) -> str:
         return f"did you mean {close[0]!r}?"
     some = ", ".join(known[:SHOWN_NAMES]) + (", …" if len(known) > SHOWN_NAMES else "")
     return f"there are: {some}" if known else "there are none"
+
+
+def all_of(problems: Sequence[UsageError]) -> UsageError:
+    """Makes one error of many: a line for each, with how to fix it; equal ones share a line."""
+    groups = dict[object, list[UsageError]]()
+    for each in problems:
+        alike = each.problem.alike if isinstance(each, PlacedError) else (each.message, each.hint)
+        groups.setdefault(alike, []).append(each)
+    if len(groups) == 1:
+        [same] = groups.values()
+        return InputError(_line_of(same), hint=same[0].hint)
+    lines = [f"{_line_of(same)}{same[0].hint and '; '}{same[0].hint}" for same in groups.values()]
+    if len(problems) >= MOST_PROBLEMS:
+        lines.append("there may be more: only so many are listed")
+    return InputError("\n".join([plural(len(problems), "problem"), *lines]))
+
+
+def _line_of(same: Sequence[UsageError]) -> str:
+    r"""Writes equal problems as one line: the first in full, of the others the lines.
+
+    >>> _line_of([Place("a.jsonl", line=line).at("id").error("is empty") for line in (3, 7, 8)])
+    'a.jsonl:3: id: is empty (and 2 more: lines 7, 8)'
+    """
+    first, *others = same
+    if not others:
+        return first.message
+    found = [each.problem.place.found_line for each in same if isinstance(each, PlacedError)]
+    lines = [str(line) for line in list(dict.fromkeys(filter(None, found)))[1:]]
+    some = ", ".join([*lines[:LINES_SHOWN], "…"] if len(lines) > LINES_SHOWN else lines)
+    where = f": {'lines' if len(lines) > 1 else 'line'} {some}" if lines else ""
+    return f"{first.message} (and {count(len(others))} more{where})"

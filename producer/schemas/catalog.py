@@ -9,11 +9,11 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaValue
 
+from producer import service_documents
 from producer.aggregate.comparison import CompareDocument
 from producer.aggregate.ranking import RankDocument
 from producer.cases.documents import CasesRun, CasesSummary
 from producer.cases.results import CaseLine
-from producer.cli import service_documents
 from producer.documents import Notification
 from producer.load.recorded import OutputRow
 from producer.queries.documents import QueriesReport, QueriesRun, QueriesSummary, QueryLine

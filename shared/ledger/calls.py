@@ -20,6 +20,7 @@ from shared import keys
 from shared.errors import (
     DENIED_HINT,
     REFUSING_HINTS,
+    ProctorError,
     RedisDeniedError,
     RedisRefusingError,
     RedisUnreachableError,
@@ -377,6 +378,16 @@ def denied(error: Exception) -> RedisDeniedError:
     'Redis denies our user a right: No permissions to access a key'
     """
     return RedisDeniedError(f"Redis denies our user a right: {_denial_in(error) or error}", hint=DENIED_HINT)
+
+
+def is_foreseen(error: BaseException) -> bool:
+    """Returns whether an error is of our tree, of the Redis client or of the system."""
+    return isinstance(error, ProctorError | exceptions.RedisError | OSError)
+
+
+def is_away(error: BaseException) -> bool:
+    """Returns whether an error means that Redis does not answer, which may pass."""
+    return isinstance(error, RedisUnreachableError | exceptions.ConnectionError | exceptions.TimeoutError)
 
 
 def unreachable(error: Exception) -> RedisUnreachableError:

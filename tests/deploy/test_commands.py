@@ -8,7 +8,7 @@ import click
 import pytest
 
 from producer.cli.main import COMMANDS, proctor
-from producer.cli.report_files import FORMATS
+from producer.report_files import FORMATS
 from shared.settings import Settings, describe
 from tests.support.deployment import Command, commands, variables
 from tests.support.dockerfile import parse_dockerfile

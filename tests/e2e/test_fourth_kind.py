@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from producer.cli.report_files import FORMATS
+from producer.report_files import FORMATS
 from tests.support.cli import Cli
 from tests.support.junit import read_junit
 from tests.support.tree import ROOT

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from producer.cli.dead_set import ItemPlace, discard, read_dead
+from producer.dead_set import ItemPlace, discard, read_dead
 from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, run_dead_key
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from producer.cli.dead_set import read_dead
+from producer.dead_set import read_dead
 from producer.kinds.queries import QueryRuns
 from producer.load import chunks
 from shared import keys

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from producer.cli.ending import write_reports
-from producer.cli.incremental_reports import IncrementalReports
-from producer.cli.options.global_options import GlobalOptions
-from producer.cli.report_files import ReportFile
-from producer.cli.session import Session
+from producer.access import Access
+from producer.report_files import ReportFile
+from producer.reporting import IncrementalReports, write_reports
 from producer.retry_turns import retry_turns
 from shared.runs import TurnRow
 from shared.runs.growing import GrowingRun
+from shared.settings import Settings
 from tests.support.inline_worker import InlineWorker
 from tests.support.turn_files import turn_lines
 
@@ -118,10 +117,10 @@ def test_a_full_disk_meanwhile_costs_nothing_when_there_is_room_at_the_end(
 ) -> None:
     """A report that cannot be written while the run goes on does not end it, and is whole at its end."""
     run = submitted(turn_lines(40, 10), chunk_turns=100)
-    session = Session(GlobalOptions(redis=redis_url))
+    access = Access(Settings.from_environment().override("test", redis_url=redis_url))
     files = [ReportFile("jsonl", tmp_path / "all.jsonl")]
     (tmp_path / f".all.jsonl.{os.getpid()}.part").symlink_to("/dev/full")
-    early = IncrementalReports.of(session, run, files)
+    early = IncrementalReports.of(access, run, files)
     assert early is not None
     inline_worker.register()
     inline_worker.work()
@@ -129,6 +128,6 @@ def test_a_full_disk_meanwhile_costs_nothing_when_there_is_room_at_the_end(
     info = inline_worker.store.info(run)
     assert early.end(info) is None
     assert list(tmp_path.glob("*all*")) == []
-    write_reports(session, info, files)
+    write_reports(access, info, files)
     assert len(files[0].path.read_bytes().splitlines()) == 400
-    session.close()
+    access.close()

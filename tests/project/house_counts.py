@@ -50,7 +50,10 @@ def _is_text(node: ast.AST) -> bool:
 def keys_read() -> int:
     """`x["key"]` and `x.get("key")` in the producer."""
     subscripts = sum(
-        isinstance(node, ast.Subscript) and _is_text(node.slice) and isinstance(node.ctx, ast.Load)
+        isinstance(node, ast.Subscript)
+        and _is_text(node.slice)
+        and isinstance(node.ctx, ast.Load)
+        and not (isinstance(node.value, ast.Name) and node.value.id == "Literal")
         for node in _nodes("producer")
     )
     gets = sum(

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from producer.aggregate.gate_metrics import GateMetric
-    from producer.cli.session import Session
     from producer.item_ids import ItemNames
     from producer.kinds.declaration import ComparedKind
     from producer.load.chunks import RunInput
@@ -72,7 +71,7 @@ class WordRuns:
     def problems(self, _source: "Source", /) -> "Sequence[UsageError]":
         return ()
 
-    def dry_run(self, _session: "Session", _source: "Source", _options: "SubmitOptions", /) -> None:
+    def contents(self, _source: "Source", _options: "SubmitOptions", /) -> None:
         return None
 
     def forecast(self, _source: "Source", _options: "SubmitOptions", /) -> None:

@@ -19,7 +19,7 @@ OnFailure: TypeAlias = Callable[[UpstreamError, int, float | None], None]
 """Logs and counts a call that failed: why, which call it was (from 1), seconds until the next one or None."""
 
 
-class Plan(Protocol):
+class PlansRetry(Protocol):
     """Decides what follows a call that failed; both policies are in `worker.upstream.retry`."""
 
     def __call__(
@@ -40,7 +40,9 @@ class CallsMade:
     def __init__(self, history: History = History()) -> None:  # noqa: B008 - immutable
         self.history = history
 
-    async def until_answered(self, call: Callable[[], Awaitable[T]], plan: Plan, on_failure: OnFailure) -> T:
+    async def until_answered(
+        self, call: Callable[[], Awaitable[T]], plan: PlansRetry, on_failure: OnFailure
+    ) -> T:
         """Calls until there is an answer.
 
         Args:

@@ -22,10 +22,10 @@ def command() -> None:
 @pass_session
 def info(session: Session) -> None:
     """Show the number and size of cached answers, and the hit rate."""
-    from producer.cli.service_documents import CacheContents, CacheDocument  # noqa: PLC0415 - start-up: as below
+    from producer.service_documents import CacheContents, CacheDocument  # noqa: PLC0415 - start-up: as below
     from shared.upstream.cached_answers import AnswerBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
-    found, ttl_s = AnswerBook(session.ledger.caller).info(), session.settings.cache_ttl_s
+    found, ttl_s = AnswerBook(session.access.ledger.caller).info(), session.settings.cache_ttl_s
     rate = found.hit_rate
     if session.options.json:
         contents = CacheContents(found.answers, found.bytes, found.hits, found.misses, rate, ttl_s)
@@ -44,10 +44,10 @@ def info(session: Session) -> None:
 @pass_session
 def clear(session: Session, *, force: bool) -> None:
     """Clear the cache: models are called again."""
-    from producer.cli.service_documents import CacheCleared  # noqa: PLC0415 - start-up: as below
+    from producer.service_documents import CacheCleared  # noqa: PLC0415 - start-up: as below
     from shared.upstream.cached_answers import AnswerBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
-    book = AnswerBook(session.ledger.caller)
+    book = AnswerBook(session.access.ledger.caller)
     answers = book.info().answers
     if answers and not force:
         session.confirm(f"forget {plural(answers, 'answer')} of models?")

@@ -84,7 +84,7 @@ def command(
     """
     from producer.cli.compare_inputs import CompareChoice  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.comparison_output import compare_sides  # noqa: PLC0415 - same
-    from producer.cli.report_files import plan_files  # noqa: PLC0415 - same
+    from producer.report_files import plan_files  # noqa: PLC0415 - same
 
     files = plan_files(paths)
     if wrong := [file for file in files if file.format not in FORMATS]:

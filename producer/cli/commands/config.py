@@ -25,7 +25,7 @@ def show(session: Session) -> None:
     """List every setting with its value, its variable and its origin; secrets are masked."""
     settings = describe(session.settings)
     if session.options.json:
-        from producer.cli.service_documents import ConfigDocument, ListedSetting  # noqa: PLC0415 - start-up: only this needs it
+        from producer.service_documents import ConfigDocument, ListedSetting  # noqa: PLC0415 - start-up: only this needs it
 
         values = [str(s.value) if isinstance(s.value, Path) else s.value for s in settings]
         rows = [ListedSetting(s.name, s.env, v, s.origin) for s, v in zip(settings, values, strict=True)]

@@ -12,7 +12,7 @@ from producer.cli.session import Session, pass_session
 from producer.text import plural
 
 if TYPE_CHECKING:
-    from producer.cli.service_documents import DeadDiscarded
+    from producer.service_documents import DeadDiscarded
 
 
 @group()
@@ -31,12 +31,12 @@ def command() -> None:
 @pass_session
 def list_dead(session: Session, *, run: str | None, limit: int) -> None:
     """List failed items: of RUN in input order, else of all runs, the newest first."""
-    from producer.cli.dead_set import dead_document, read_dead  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import find_run, local_time  # noqa: PLC0415 - same
+    from producer.dead_set import dead_document, read_dead  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     if run is not None:
         run = find_run(session, run).run
-    dead = list(read_dead(session.client, run=run or "", first=limit))
+    dead = list(read_dead(session.access.client, run=run or "", first=limit))
     if session.options.json:
         session.output.document(dead_document(dead))
     elif dead:
@@ -68,11 +68,11 @@ def show(session: Session, *, run: str, item: str) -> None:
 
     ITEM is its id in the file (Q-06), or its position (query-5).
     """
-    from producer.cli.dead_set import find_dead, item_document, read_dead  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
+    from producer.dead_set import find_dead, item_document, read_dead  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     run = find_run(session, run).run
-    [found] = find_dead([*read_dead(session.client, run=run)], [item], run)
+    [found] = find_dead([*read_dead(session.access.client, run=run)], [item], run)
     session.output.document(item_document(found), indent=None if session.options.json else 2)
 
 
@@ -91,16 +91,16 @@ def retry(
     detach: bool,
 ) -> int:
     """Retry failed items of RUN: those named by id or position, else all of them."""
-    from producer.cli import retrying, work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.dead_set import find_dead, read_dead  # noqa: PLC0415 - same
+    from producer.cli import presenters, work  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
+    from producer.dead_set import find_dead, read_dead  # noqa: PLC0415 - same
 
     run = find_run(session, run).run
-    dead = [*read_dead(session.client, run=run)]
+    dead = [*read_dead(session.access.client, run=run)]
     chosen = find_dead(dead, items, run) if items else dead
     positions = sorted({int(entry.place.index) for entry in chosen})
-    options = work.WorkOptions(workers.processes, workers.in_flight)
-    return retrying.retry_and_follow(session, run, options, positions=positions, detach=detach)
+    options = work.WorkOptions(presenters.presenter_of(session), workers.processes, workers.in_flight)
+    return work.retry(session, run, options, positions=positions, detach=detach)
 
 
 @command.command()
@@ -109,13 +109,13 @@ def retry(
 @pass_session
 def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
     """Discard failed items of RUN, named by id or position; their results are kept."""
-    from producer.cli.dead_set import discard as take_out  # noqa: PLC0415 - same
-    from producer.cli.dead_set import find_dead, read_dead  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.dead_set import discard as take_out  # noqa: PLC0415 - same
+    from producer.dead_set import find_dead, read_dead  # noqa: PLC0415 - same
 
     run = find_run(session, run).run
-    found = find_dead([*read_dead(session.client, run=run)], items, run)
-    _tell_gone(session, take_out(session.client, [entry.place for entry in found]))
+    found = find_dead([*read_dead(session.access.client, run=run)], items, run)
+    _tell_gone(session, take_out(session.access.client, [entry.place for entry in found]))
 
 
 @command.command()
@@ -123,16 +123,16 @@ def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
 @pass_session
 def purge(session: Session, *, run: str | None) -> None:
     """Discard all failed items, or all of RUN; their results are kept."""
-    from producer.cli.dead_set import discard as take_out  # noqa: PLC0415 - same
-    from producer.cli.dead_set import read_dead  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.dead_set import discard as take_out  # noqa: PLC0415 - same
+    from producer.dead_set import read_dead  # noqa: PLC0415 - same
 
     if run is not None:
         run = find_run(session, run).run
-    places = [entry.place for entry in read_dead(session.client, run=run or "")]
+    places = [entry.place for entry in read_dead(session.access.client, run=run or "")]
     if places:
         session.confirm(f"take {plural(len(places), 'dead item')} off the list?")
-    _tell_gone(session, take_out(session.client, places))
+    _tell_gone(session, take_out(session.access.client, places))
 
 
 def _tell_gone(session: Session, gone: "DeadDiscarded") -> None:

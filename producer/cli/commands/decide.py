@@ -90,7 +90,7 @@ def command(
     if not session.options.json:
         session.output.data(_words(explanation, session, phase, intensity))
         return
-    from producer.cli.service_documents import DecideDocument  # noqa: PLC0415 - start-up: only `--json` needs it
+    from producer.service_documents import DecideDocument  # noqa: PLC0415 - start-up: only `--json` needs it
 
     document = DecideDocument(
         decision=explanation.decision.value,

@@ -47,7 +47,7 @@ def command(session: Session, *, port: int, address: str, url_prefix: str, allow
     Flower shows Celery's tasks. For results, progress and history use `watch`, `status` and `results`.
     """
     check_port(address, port)
-    session.client.ping()  # reports a wrong URL in one line
+    session.access.client.ping()  # reports a wrong URL in one line
     if (
         not is_loopback(address)
         and not session.settings.flower_auth

@@ -49,8 +49,8 @@ def redis(session: Session) -> int:
     from shared.ledger.calls import refused_write  # noqa: PLC0415 - same
     from shared.server.diagnostics import check_memory, check_writes  # noqa: PLC0415 - start-up: see above
 
-    refused = check_writes(refused_write(session.client))
-    memory = check_memory(session.client.info("memory"))
+    refused = check_writes(refused_write(session.access.client))
+    memory = check_memory(session.access.client.info("memory"))
     for check in (refused, memory):
         if check.status == "fail":
             session.output.message(f"Redis: {check.name} {check.detail}", hint=check.fix)
@@ -64,9 +64,9 @@ def redis(session: Session) -> int:
 @pass_session
 def broker(session: Session) -> int:
     """Check that the broker answers and accepts messages."""
-    session.require_broker()
-    session.client.ping()
-    refusal = session.broker_refusal()
+    session.access.require_broker()
+    session.access.client.ping()
+    refusal = session.access.broker_refusal()
     if refusal:
         session.output.message(
             f"the broker takes no writes: {refusal}", hint="`proctor doctor` says what helps"

@@ -41,7 +41,7 @@ def show(session: Session, *, key: str | None) -> None:
         read_bounds,
     )
 
-    bounds = read_bounds(session.ledger.caller, key)
+    bounds = read_bounds(session.access.ledger.caller, key)
     if session.options.json:
         session.output.document(limits_document(bounds))
     elif shown := [bound for bound in bounds if key is not None or not is_of_run(bound)]:
@@ -76,7 +76,7 @@ def set_(
     limits = Limits(rpm, tpm, concurrency, pace_s)
     if limits == Limits():
         raise UsageError("nothing to set", hint="add --rpm, --tpm, --concurrency or --pace")
-    document = set_limits(session.ledger.caller, key, limits)
+    document = set_limits(session.access.ledger.caller, key, limits)
     if session.options.json:
         session.output.document(document)
     else:
@@ -91,7 +91,7 @@ def unset(session: Session, *, keys: tuple[str, ...]) -> None:
     """Remove the limits that were set for KEYs."""
     from producer.cli.limits_view import unset_limits  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
-    document = unset_limits(session.ledger.caller, keys)
+    document = unset_limits(session.access.ledger.caller, keys)
     if session.options.json:
         session.output.document(document)
     else:
@@ -106,7 +106,7 @@ def reset(session: Session, *, keys: tuple[str, ...]) -> None:
     """Reset pauses, circuit breakers and adaptive limits of KEYs; configured limits are kept."""
     from producer.cli.limits_view import reset_limits  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
-    document = reset_limits(session.ledger.caller, keys)
+    document = reset_limits(session.access.ledger.caller, keys)
     if session.options.json:
         session.output.document(document)
     else:

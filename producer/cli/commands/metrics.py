@@ -56,7 +56,7 @@ def _client(session: Session) -> "redis.Redis":
     from shared.server.client import RedisTarget  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     try:
-        return session.client
+        return session.access.client
     except RedisUnreachableError as error:
         if session.settings.redis_url is None:
             raise  # an embedded server that cannot be started

@@ -34,7 +34,7 @@ def command(
     The comparisons are a run of their own; RUN and its results stay as they are. Give the run of a ranking
     to print its table again without a call.
     """
-    from producer.cli import ranking_output, work  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli import presenters, ranking_output, work  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    options = work.WorkOptions(workers.processes, workers.in_flight)
+    options = work.WorkOptions(presenters.presenter_of(session), workers.processes, workers.in_flight)
     return ranking_output.rank(session, run, options, model=model, criterion=criterion, by=by)

@@ -11,8 +11,8 @@ from producer import kinds
 from producer.cli.completions import complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import gate_options, refuse_no_text, text_option
-from producer.cli.report_files import FORMATS, plan_files
 from producer.cli.session import Session, pass_session
+from producer.report_files import FORMATS, plan_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,9 +52,10 @@ def command(
     runner reads them too: `proctor report RUN --format github >> "$GITHUB_STEP_SUMMARY"`.
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
-    from producer.cli.ending import exit_of_gates, print_gates, write_reports  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.presenters import exit_of_gates, print_gates  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.printing import print_results  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
+    from producer.reporting import write_reports  # noqa: PLC0415 - same
 
     files = plan_files(paths, [format_name] if format_name else []) if paths else []
     parsed_gates = [parse_gate(text) for text in gates]
@@ -64,8 +65,10 @@ def command(
     annotations = _annotations(info, format_name)
     with_text = not no_text
     if files:
-        document = write_reports(session, info, files, annotations, gates=parsed_gates, with_text=with_text)
-        _tell_files(session, document)
+        document = write_reports(
+            session.access, info, files, annotations, gates=parsed_gates, with_text=with_text
+        )
+        _tell_files(session, document, exit_of_gates(document))
     else:
         name = format_name or ("json" if session.options.json else "md")
         document = print_results(
@@ -76,7 +79,7 @@ def command(
     return exit_of_gates(document)
 
 
-def _tell_files(session: Session, document: "AnyRun") -> None:
+def _tell_files(session: Session, document: "AnyRun", code: int) -> None:
     """Names the files that were written."""
     if not session.options.json:
         for file in document.files:
@@ -84,11 +87,9 @@ def _tell_files(session: Session, document: "AnyRun") -> None:
         return
     from msgspec import to_builtins  # noqa: PLC0415 - start-up: only this needs it
 
-    from producer.cli.ending import exit_of_gates  # noqa: PLC0415 - start-up: `--help` must not load redis
-
     body = to_builtins(document)
     written = {key: body[key] for key in ("schema_version", "run_id", "files", "gates") if key in body}
-    session.output.data(json.dumps({**written, "exit": exit_of_gates(document)}))
+    session.output.data(json.dumps({**written, "exit": code}))
 
 
 def _annotations(info: "RunInfo", format_name: str | None) -> "Sequence[Annotations]":

@@ -8,8 +8,8 @@ from producer.cli.completions import complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.option_groups import option_group
 from producer.cli.options.shared_options import ReportOptions, WorkerOptions
-from producer.cli.report_files import plan_files
 from producer.cli.session import Session, pass_session
+from producer.report_files import plan_files
 
 
 @declare()
@@ -36,8 +36,9 @@ def command(
 
     No model under test is called. A judge is, where the criteria name one and an answer differs.
     """
-    from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli import presenters, work  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     files = plan_files(reports.paths, reports.formats)
-    options = work.WorkOptions(workers.processes, workers.in_flight, files=files)
+    presenter = presenters.presenter_of(session)
+    options = work.WorkOptions(presenter, workers.processes, workers.in_flight, files=files)
     return work.rescore(session, run, config, options)

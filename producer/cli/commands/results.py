@@ -5,8 +5,8 @@ import click
 from producer.cli.completions import complete_items, complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import refuse_no_text, text_option
-from producer.cli.report_files import NOT_PRINTED, REPORT_SUFFIXES
 from producer.cli.session import Session, pass_session
+from producer.report_files import NOT_PRINTED, REPORT_SUFFIXES
 from shared.errors import UsageError
 
 FORMATS = ("table", *(name for name in REPORT_SUFFIXES if name not in NOT_PRINTED))
@@ -52,9 +52,9 @@ def command(
     all_phases: bool,
 ) -> None:
     """Print the results of RUN in input order, also while it goes on."""
-    from producer.cli.item_names import find_items  # noqa: PLC0415 - same
     from producer.cli.printing import ResultFilter, print_results, print_table  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.item_names import find_items  # noqa: PLC0415 - same
 
     if all_phases and not traces:
         raise UsageError("--all-phases says which traces to print", hint="add --traces")
@@ -64,7 +64,7 @@ def command(
     refuse_no_text(info.kind, no_text=no_text)
     phases = "all traces" if all_phases else "traces"
     name = phases if traces else format_name or ("json" if session.options.json else "table")
-    chosen = frozenset(find_items(session.store, info, items, is_each=True)) if items else None
+    chosen = frozenset(find_items(session.access.store, info, items, is_each=True)) if items else None
     selection = ResultFilter(only, first, chosen)
     if name == "table":
         print_table(session, info, selection)

@@ -37,7 +37,7 @@ def command(
 
     Workers are started here only when none is alive for its kind, and stopped at the end.
     """
-    from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli import presenters, work  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import find_run, print_state_change  # noqa: PLC0415 - same
     from producer.notify import read_webhook  # noqa: PLC0415 - same
 
@@ -48,8 +48,10 @@ def command(
     if max_cost is not None:
         from shared.upstream.costs import CostBook  # noqa: PLC0415 - start-up: only a new cap needs it
 
-        CostBook(session.ledger.caller).set_cap(run, max_cost)
+        CostBook(session.access.ledger.caller).set_cap(run, max_cost)
     if detach:
         print_state_change(session, run, action="resume")
         return 0
-    return work.resume(session, run, work.WorkOptions(workers.processes, workers.in_flight, webhook=webhook))
+    presenter = presenters.presenter_of(session)
+    options = work.WorkOptions(presenter, workers.processes, workers.in_flight, webhook=webhook)
+    return work.resume(session, run, options)

@@ -1,7 +1,6 @@
 """`proctor retry RUN`: puts failed items back to work; old results stay until the new ones are in."""
 
 import os
-from dataclasses import replace
 
 import click
 
@@ -44,11 +43,9 @@ def command(
 
     Workers are started here only when none is alive, and stopped at the end.
     """
-    from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.item_names import find_items  # noqa: PLC0415 - same
-    from producer.cli.item_view import changes  # noqa: PLC0415 - same
-    from producer.cli.retrying import retry_and_follow  # noqa: PLC0415 - same
+    from producer.cli import presenters, work  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
+    from producer.item_names import find_items  # noqa: PLC0415 - same
     from producer.notify import read_webhook  # noqa: PLC0415 - same
 
     webhook = read_webhook(notify, session.settings, os.environ) if notify is not None else None
@@ -57,9 +54,9 @@ def command(
     if cached and not items:
         raise UsageError("--cached is for --item", hint="without --item, stored answers are always used")
     info = find_run(session, run)
-    positions = find_items(session.store, info, items) if items else None
-    options = work.WorkOptions(workers.processes, workers.in_flight, webhook=webhook)
-    if positions is not None:
-        options = replace(options, show_instead=changes(session, info, positions))
+    positions = find_items(session.access.store, info, items) if items else None
+    result = presenters.ItemChanges(session, info, positions) if positions is not None else None
+    presenter = presenters.presenter_of(session, result)
+    options = work.WorkOptions(presenter, workers.processes, workers.in_flight, webhook=webhook)
     is_anew = bool(items) and not cached
-    return retry_and_follow(session, info.run, options, positions=positions, detach=detach, is_anew=is_anew)
+    return work.retry(session, info.run, options, positions=positions, detach=detach, is_anew=is_anew)

@@ -1,6 +1,7 @@
 """`proctor run FILE`: submits a file, runs it, follows it and reports, in one command."""
 
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,8 @@ from producer.cli.options.shared_options import (
     submit_options,
     text_option,
 )
-from producer.cli.report_files import check_formats, plan_files
 from producer.cli.session import Session, pass_session
+from producer.report_files import check_formats, plan_files
 from shared.errors import UsageError
 from shared.kinds import QUERIES, Kind
 from shared.ledger.bounds import LAYOUT
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from producer.aggregate.gates import Gate
+    from producer.api import Plan
     from producer.cli.submission import Submission
     from producer.notify import Webhook
 
@@ -104,8 +106,7 @@ def command(
     here only when none is alive for this kind of file, and stopped at the end. Ctrl-C stops them within
     seconds, writes the reports of what is done, and keeps the run.
     """
-    from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
-    from producer.cli.submission import Submission  # noqa: PLC0415 - start-up: `--help` must not load pydantic
+    from producer.aggregate.gates import parse_gate  # noqa: PLC0415 - start-up: only gates need it
 
     file = one_file(file, config)
     _refuse_contradictions(session, file, reports, options, gates)
@@ -113,32 +114,32 @@ def command(
     webhook = _webhook(session, notify, options)
     submission, processes, started = None, workers.processes, None
     if file is not None:
+        from producer.cli import submission as asking  # noqa: PLC0415 - start-up: `--help` must not load pydantic
+
         choice = SubmitChoice(submit, models, cases, selection, queries, workers.in_flight)
-        submission = Submission(session, file, choice)
-        check_formats(files, submission.kind())
-        refuse_no_text(submission.kind(), no_text=no_text)
+        asked = asking.unread(session, file, choice)  # a wrong option is refused before anything is started
+        check_formats(files, asked.kind)
+        refuse_no_text(asked.kind, no_text=no_text)
         if options.dry_run:
-            from producer.cli import checking  # noqa: PLC0415 - start-up: only a dry run needs it
-
-            return checking.print_counts(session, submission)
-        submission.options()  # a wrong option is refused before anything is started
-        check_gates(parsed_gates, submission.kind())
-        processes = _announce(session, submission, processes, options, parsed_gates)
+            return asking.print_contents(session, asked)
+        submission, processes = _announced(session, asked, processes, options, parsed_gates)
         if not options.detach and not options.rank:
-            started = _start(session, submission.kind(), processes, workers.in_flight)
-    from producer.cli import work  # noqa: PLC0415 - takes as long as workers do to start
+            started = _start(session, asked.kind, processes, workers.in_flight)
+    with started or nullcontext():  # Ctrl-C while this process imports what follows stops them too
+        from producer.cli import presenters, work  # noqa: PLC0415 - takes as long as workers do to start
 
-    limits = (processes, workers.in_flight, options.timeout_s)
-    work_options = work.WorkOptions(*limits, files, parsed_gates, not no_text, webhook)
-    if submission is None:
-        return work.resume(session, str(options.resumed), work_options)
-    if options.detach:
-        return work.detach(session, submission, work_options)
-    if options.rank:
-        from producer.cli import ranking_output  # noqa: PLC0415 - only a ranking loads the contracts of cases
+        limits = (processes, workers.in_flight, options.timeout_s)
+        presenter = presenters.presenter_of(session)
+        work_options = work.WorkOptions(presenter, *limits, files, parsed_gates, not no_text, webhook)
+        if submission is None:
+            return work.resume(session, str(options.resumed), work_options)
+        if options.detach:
+            return work.detach(session, submission, work_options)
+        if options.rank:
+            from producer.cli import ranking_output  # noqa: PLC0415 - only a ranking loads the contracts of cases
 
-        return ranking_output.run_and_rank(session, submission, work_options, submission.options().cases)
-    return work.submit_and_follow(session, submission, work_options, started)
+            return ranking_output.run_and_rank(session, submission, work_options)
+        return work.submit_and_follow(session, submission, work_options, started)
 
 
 def _webhook(session: Session, notify: str | None, options: RunOptions) -> "Webhook | None":
@@ -151,33 +152,38 @@ def _webhook(session: Session, notify: str | None, options: RunOptions) -> "Webh
     return read_webhook(notify, session.settings, os.environ)
 
 
-def _announce(
+def _announced(
     session: Session,
-    submission: "Submission",
+    asked: "Plan",
     processes: int | None,
     options: RunOptions,
     gates: "Sequence[Gate]",
-) -> int | None:
-    """Announces what is going to be sent; returns how many processes it keeps at work, None for the default.
+) -> "tuple[Submission, int | None]":
+    """Says what is going to be sent; also returns how many processes that keeps at work.
 
-    Further ones would only start and stop, which costs more than a few items.
+    None: the default. Further ones would only start and stop, which costs more than a few items.
     """
-    kind, most = submission.kind(), processes
+    from producer.cli.submission import announced  # noqa: PLC0415 - start-up: `--help` must not load pydantic
+
+    kind, most = asked.kind, processes
     if processes is None and kind == QUERIES:
-        most = min(session.settings.processes, submission.options().queries.concurrency)
+        most = min(session.settings.processes, asked.options.queries.concurrency)
     starts_workers = not options.detach and most != 0
-    submission.announce(
-        gates, starts_workers=lambda: starts_workers and not session.count_workers(kind, LAYOUT)
+    submission = announced(
+        session,
+        asked,
+        gates,
+        starts_workers=lambda: starts_workers and not session.access.count_workers(kind, LAYOUT),
     )
     if processes is not None or options.detach or submission.items is None:
-        return most
-    return max(1, min(submission.items, most or session.settings.processes))
+        return submission, most
+    return submission, max(1, min(submission.items, most or session.settings.processes))
 
 
 def _start(session: Session, kind: Kind, processes: int | None, in_flight: int | None) -> LocalWorkers:
     """Starts workers if none is alive; they load what they need while this process does, and end with it."""
     workers = LocalWorkers(session, [kind], processes=processes, in_flight=in_flight)
-    if not session.count_workers(kind, LAYOUT):
+    if not session.access.count_workers(kind, LAYOUT):
         workers.start()
     return workers
 

@@ -33,13 +33,13 @@ def list_runs(
     from producer.cli.run_lookup import runs_document, wait_reasons  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.runs_table import print_runs  # noqa: PLC0415 - same
 
-    runs = session.store.list(limit=limit, kind=kind_named(kind) if kind else None, state=state)
-    why = wait_reasons(session.store, runs)
+    runs = session.access.store.list(limit=limit, kind=kind_named(kind) if kind else None, state=state)
+    why = wait_reasons(session.access.store, runs)
     if session.options.json:
         session.output.document(runs_document(runs, why))
     elif runs:
         open_kinds = {info.kind for info in runs if not info.is_final}
-        worked_on = {each for each in open_kinds if session.count_workers(each)}
+        worked_on = {each for each in open_kinds if session.access.count_workers(each)}
         print_runs(session.output, runs, why, worked_on=worked_on)
     else:
         session.output.note("no runs here yet; `proctor run FILE` makes one")
@@ -51,7 +51,7 @@ def list_runs(
 @pass_session
 def show(session: Session, *, run: str) -> None:
     """Show one run: state, counts and summary, also while it goes on."""
-    from producer.cli.ending import print_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.presenters import print_run  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
     print_run(session, find_run(session, run))

@@ -25,10 +25,11 @@ def command(session: Session, *, limit: int, is_watched: bool) -> None:
     if is_watched:
         from producer.cli.live.fleet_view import watch_fleet  # noqa: PLC0415 - start-up: only this needs it
 
-        store = session.impatient_store  # a Redis that goes away is waited for, one that never was there not
+        # A Redis that goes away is waited for, one that never was there is not.
+        store = session.access.impatient_store
         with suppress(KeyboardInterrupt):  # that is how looking ends
             watch_fleet(session.output, lambda: status_document(session, limit, store))
     elif session.options.json:
-        session.output.document(status_document(session, limit, session.store))
+        session.output.document(status_document(session, limit, session.access.store))
     else:
         print_status(session, limit)

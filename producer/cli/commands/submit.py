@@ -38,20 +38,19 @@ def command(
     All of it or nothing: if a line is invalid, nothing is submitted. Workers connected to the same Redis
     process it; `proctor watch RUN` follows it.
     """
-    from producer.cli.live.view import open_view  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
-    from producer.cli.submission import Submission, lacking_workers, print_run_id  # noqa: PLC0415 - same
+    from producer.cli import submission as asking  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
+    from producer.cli.live.view import open_view  # noqa: PLC0415 - same
 
     named = one_file(file, config)
     if named is None:
         raise UsageError("name a FILE", hint="see `proctor submit --help`")
-    submission = Submission(session, named, SubmitChoice(submit, models, cases, selection, queries))
-    submission.options()  # reports a wrong option before connecting
-    submission.announce()
+    choice = SubmitChoice(submit, models, cases, selection, queries)
+    submission = asking.announced(session, asking.unread(session, named, choice))
     view = open_view(session.output)
     try:
         submitted = submission.send(view)
     finally:
         view.close()
-    if problem := lacking_workers(session, submitted):
+    if problem := asking.lacking_workers(session, submitted):
         session.output.warn(problem)
-    print_run_id(session, submitted)
+    asking.print_run_id(session, submitted)

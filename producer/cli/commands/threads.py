@@ -47,8 +47,8 @@ def command() -> None:
 @pass_session
 def list_threads(session: Session, *, namespace: str | None, limit: int) -> None:
     """List threads of NAMESPACE, else of all namespaces, those with the latest turns first."""
-    from producer.cli.service_documents import ThreadsDocument  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.thread_view import newest  # noqa: PLC0415 - same
+    from producer.service_documents import ThreadsDocument  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     store = _store(session)
     spaces = store.namespaces() if namespace is None else [_checked(session, store, namespace)]
@@ -99,7 +99,7 @@ def show(session: Session, *, namespace: str, thread: str, turns: int) -> None:
             f"namespace {namespace} has no thread {thread!r}", hint=f"`proctor threads list {namespace}`"
         )
     view, users = view_of(namespace, thread, state), store.users(namespace)
-    last = last_turns(session.store, view, turns) if turns else []
+    last = last_turns(session.access.store, view, turns) if turns else []
     if session.options.json:
         session.output.document(document_of(view, last, users))
         return
@@ -134,9 +134,9 @@ def remove(session: Session, *, namespace: str, threads: tuple[str, ...]) -> Non
     what = ", ".join(map(printable, threads)) or f"all {plural(total, 'thread')}"
     session.confirm(f"remove {what} of {namespace}?")
     requests = store.request_ids(namespace, set(threads)) if threads else []
-    gone = session.ledger.forget(namespace, threads, requests)
+    gone = session.access.ledger.forget(namespace, threads, requests)
     if session.options.json:
-        from producer.cli.service_documents import ThreadsRemoved  # noqa: PLC0415 - start-up: as above
+        from producer.service_documents import ThreadsRemoved  # noqa: PLC0415 - start-up: as above
 
         session.output.document(ThreadsRemoved(namespace=namespace, removed=gone))
     else:
@@ -147,7 +147,7 @@ def _store(session: Session) -> "ThreadStore":
     """Opens the store of threads."""
     from shared.runs.threads import ThreadStore  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    return ThreadStore(session.client, patience_s=session.settings.patience_s)
+    return ThreadStore(session.access.client, patience_s=session.settings.patience_s)
 
 
 def _checked(session: Session, store: "ThreadStore", namespace: str) -> str:

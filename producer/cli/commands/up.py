@@ -74,7 +74,7 @@ def command(
         check_port(LOOPBACK, flower_port, option="--flower-port")
     if not no_metrics:
         check_port(LOOPBACK, metrics_port, option="--metrics-port")
-    settings, output, connection = session.settings, session.output, session.connection
+    settings, output, connection = session.settings, session.output, session.access.connection
     environment = child_environment(settings)
     if settings.log_format == "auto":  # with a name in front of each line, JSON would be none
         environment[variable_of("log_format")] = "console"
@@ -118,7 +118,7 @@ def _metrics(session: Session, port: int | None) -> "AbstractContextManager[int 
         return nullcontext()
     from producer.metrics.exporter import serving  # noqa: PLC0415 - start-up: `--help` must not load it
 
-    return serving(session.client, LOOPBACK, port)
+    return serving(session.access.client, LOOPBACK, port)
 
 
 def _flower(settings: Settings, port: int) -> Child:

@@ -51,11 +51,8 @@ def command(
 
     Reports every problem with its line and how to fix it; for a valid file, what it contains.
     """
-    from producer.cli import (  # noqa: PLC0415 - start-up: `--help` must not load pydantic
-        checking,
-        listing,
-        submission,
-    )
+    from producer.cli.listing import print_items  # noqa: PLC0415 - start-up: `--help` must not load pydantic
+    from producer.cli.submission import print_contents, unread  # noqa: PLC0415 - same
 
     named = one_file(file, config)
     if named is None:
@@ -63,5 +60,5 @@ def command(
     choice = SubmitChoice(
         InputOptions(kind=kind), ModelOptions(api_base=api_base), CaseOptions(outputs=outputs)
     )
-    submitted = submission.Submission(session, named, choice)
-    return (listing.print_items if is_list else checking.print_counts)(session, submitted)
+    asked = unread(session, named, choice)
+    return (print_items if is_list else print_contents)(session, asked)

@@ -5,7 +5,6 @@ import os
 import click
 
 from producer.cli.completions import complete_runs
-from producer.cli.error_exit import InterruptedByUserError
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.global_options import jsonl_option
 from producer.cli.options.shared_options import gate_options, notify_option
@@ -25,25 +24,13 @@ def command(session: Session, *, run: str, gates: tuple[str, ...], notify: str |
     failures, and why a run waits. Ctrl-C stops following, not the run.
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
-    from producer.cli.ending import print_ending  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.live.follow import Follower  # noqa: PLC0415 - same
-    from producer.cli.live.view import open_view  # noqa: PLC0415 - same
+    from producer.cli import presenters, work  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
     from producer.notify import read_webhook  # noqa: PLC0415 - same
 
     webhook = read_webhook(notify, session.settings, os.environ) if notify is not None else None
     parsed_gates = [parse_gate(text) for text in gates]
     found = find_run(session, run)
-    run = found.run
     check_gates(parsed_gates, found.kind)
-    view = open_view(session.output)
-    try:
-        info = Follower(session, run, view).follow()
-    except KeyboardInterrupt:
-        view.close()
-        raise InterruptedByUserError(
-            f"stopped following; {run} continues", hint=f"`proctor watch {run}` follows it again"
-        ) from None
-    finally:
-        view.close()
-    return print_ending(session, info, [], gates=parsed_gates, webhook=webhook)
+    presenter = presenters.presenter_of(session)
+    return work.watch(session, found.run, work.WorkOptions(presenter, gates=parsed_gates, webhook=webhook))

@@ -65,7 +65,7 @@ def command(
     A process that dies is started again. SIGTERM or Ctrl-C lets running work finish within its grace period,
     gives the rest back and ends.
     """
-    session.client.ping()  # reports a wrong URL in one line, instead of once per process
+    session.access.client.ping()  # reports a wrong URL in one line, instead of once per process
     program = worker_command(
         session.settings,
         kinds=kinds,

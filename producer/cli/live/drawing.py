@@ -10,8 +10,9 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
-from producer.cli.live.progress import Progress, figures, money, outcomes
+from producer.cli.live.progress import figures, money, outcomes
 from producer.cli.output import printable
+from producer.following import Progress
 from producer.text import count, share
 from shared.names import FINAL_STATES
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from producer.cli.output import Output, printable
 from producer.cli.run_lookup import listed, wait_reasons
 from producer.cli.runs_table import print_runs
-from producer.cli.service_documents import QueueState, StatusDocument, WorkerState
 from producer.cli.session import Session
+from producer.service_documents import QueueState, StatusDocument, WorkerState
 from producer.text import count, duration, plural
 from shared.keys import (
     CLOCK_KEY,
@@ -124,7 +124,7 @@ def status_document(session: Session, limit: int, store: RunStore) -> StatusDocu
     Raises:
         RedisUnreachableError: Redis stays away.
     """
-    (overview, runs), connection = _look(session, limit, store), session.connection
+    (overview, runs), connection = _look(session, limit, store), session.access.connection
     why = wait_reasons(store, runs)
     return StatusDocument(
         redis=connection.target.display,
@@ -138,13 +138,13 @@ def status_document(session: Session, limit: int, store: RunStore) -> StatusDocu
 
 def print_status(session: Session, limit: int) -> None:
     """Looks once and prints it for people; see `status_document`."""
-    (overview, runs), connection = _look(session, limit, session.store), session.connection
+    (overview, runs), connection = _look(session, limit, session.access.store), session.access.connection
     output = session.output
     _print_queues(output, overview)
     if runs:
         output.data("")
         working = {kind_named(queue.kind) for queue in overview.queues if queue.workers}
-        why = wait_reasons(session.store, runs) if overview.workers else {}
+        why = wait_reasons(session.access.store, runs) if overview.workers else {}
         print_runs(output, runs, why, worked_on=working)
     output.data("")
     session.warn_if_unwritable()
@@ -162,7 +162,7 @@ def print_status(session: Session, limit: int) -> None:
 
 def _look(session: Session, limit: int, store: RunStore) -> tuple[Overview, Sequence[RunInfo]]:
     newest = store.list(limit=max(limit, OPEN_AMONG))
-    return read_overview(session.client, session.queue_lengths(), newest), newest[:limit]
+    return read_overview(session.access.client, session.access.queue_lengths(), newest), newest[:limit]
 
 
 def _print_queues(output: Output, overview: Overview) -> None:

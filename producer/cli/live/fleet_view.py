@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from producer.cli.error_exit import describe
 from producer.cli.live.fleet import HEADINGS, SPARE, UNITS, WORKER_HEADINGS, queue_cells, worker_cells
-from producer.cli.live.progress import Meter
 from producer.cli.output import Output, printable
-from producer.cli.service_documents import ListedRun, StatusDocument
+from producer.following import Meter
+from producer.service_documents import ListedRun, StatusDocument
 from producer.tables import aligned_lines, drop_columns
 from producer.text import count, plural, rate, share
 from shared.errors import RedisUnreachableError

@@ -1,14 +1,33 @@
 """Shows progress on stderr: a view that redraws itself on a terminal, occasional lines elsewhere."""
 
+from collections.abc import Iterable
 from time import monotonic
-from typing import Final
+from typing import Final, Protocol
 
-from producer.cli.live.progress import Progress, View, plain_line, without_numbers
+from producer.cli.live.progress import plain_line
 from producer.cli.output import Output, printable
+from producer.following import Progress, without_numbers
+from producer.following.events import Event, Narrator, as_line
 from producer.text import plural
 
 LINE_EVERY_S: Final = 10.0
 """Interval between lines of a log while only numbers change."""
+
+
+class View(Protocol):
+    """Shows snapshots of a run."""
+
+    def loading(self, source: str, items: int) -> None:
+        """Shows how much of the input was read."""
+
+    def note(self, text: str) -> None:
+        """Shows a note once."""
+
+    def show(self, progress: Progress) -> None:
+        """Shows a snapshot."""
+
+    def close(self) -> None:
+        """Restores the terminal."""
 
 
 class NoView:
@@ -63,13 +82,40 @@ class PlainView:
         """Does nothing."""
 
 
+class EventLines:
+    """Writes events as JSON Lines to stdout, in addition to a view for people on stderr."""
+
+    def __init__(self, output: Output, beside: View) -> None:
+        self._output, self._beside = output, beside
+        self._narrator = Narrator()
+
+    def loading(self, source: str, items: int) -> None:
+        """Writes how much of the input was read."""
+        self._beside.loading(source, items)
+        self._write(self._narrator.loading(source, items))
+
+    def note(self, text: str) -> None:
+        """Shows a note to people."""
+        self._beside.note(text)
+
+    def show(self, progress: Progress) -> None:
+        """Writes what has changed since the last snapshot."""
+        self._beside.show(progress)
+        self._write(self._narrator.told(progress))
+
+    def close(self) -> None:
+        """Restores the terminal."""
+        self._beside.close()
+
+    def _write(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._output.data(as_line(event))
+
+
 def open_view(output: Output) -> View:
     """Returns the view that fits the terminal and the options."""
-    if not output.options.jsonl:
-        return _for_people(output)
-    from producer.cli.live.events import Events  # noqa: PLC0415 - only `--jsonl` needs it
-
-    return Events(output, _for_people(output))
+    view = _for_people(output)
+    return EventLines(output, view) if output.options.jsonl else view
 
 
 def _for_people(output: Output) -> View:

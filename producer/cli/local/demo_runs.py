@@ -13,11 +13,12 @@ from typing import Any, Final, NamedTuple
 from producer.cli.local.local_workers import LocalWorkers
 from producer.cli.options.run_options import ModelOptions, QueryOptions, SelectionOptions
 from producer.cli.options.shared_options import SubmitChoice
-from producer.cli.report_files import ReportFile
+from producer.cli.presenters import RunResult, Unshown, presenter_of
 from producer.cli.session import Session
-from producer.cli.submission import Submission
+from producer.cli.submission import Submission, unread
 from producer.cli.work import WorkOptions, work
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document, verdict_of
+from producer.report_files import ReportFile
 from producer.sample_api.pace import Pace
 from producer.sample_api.server import in_background
 from shared.kinds import CASES, QUERIES, TURNS
@@ -128,7 +129,7 @@ def _decide(session: Session, _url: str, reports: Path | None) -> _Ended:
         ended = _run(session, path, reports)
         if options.verbose and not options.json and not options.quiet:
             messages = [json.loads(line)["message"] for line in path.read_bytes().splitlines()]
-            shown = one_of_each(session.store.rows(ended.run), messages)
+            shown = one_of_each(session.access.store.rows(ended.run), messages)
             output.data("")
             output.table(("DECISION", "RULE", "MESSAGE", "WHY"), shown)
     return ended
@@ -160,10 +161,12 @@ def _example(*parts: str) -> AbstractContextManager[Path]:
 
 def _run(session: Session, path: Path, reports: Path | None, choice: SubmitChoice | None = None) -> _Ended:
     """Runs a file as `proctor run` does, and prints its results with `-v`."""
-    submission = Submission(session, str(path), choice or SubmitChoice())
+    asked = unread(session, str(path), choice or SubmitChoice())
+    submission = Submission(session, asked)
     written = [] if reports is None else [ReportFile("html", reports / f"{path.name.split('.')[0]}.html")]
     is_shown = session.options.verbose > 0 or session.options.json
-    options = WorkOptions(PROCESSES, files=written, is_kept=False, is_shown=is_shown)
+    presenter = presenter_of(session, RunResult(session, is_kept=False))
+    options = WorkOptions(presenter if is_shown else Unshown(presenter), PROCESSES, files=written)
     run = ""
 
     def begin(view: Any) -> str:
@@ -172,7 +175,7 @@ def _run(session: Session, path: Path, reports: Path | None, choice: SubmitChoic
         run = submission.send(view, is_attended=True).run
         return run
 
-    code = work(session, submission.kind(), options, begin)
+    code = work(session, asked.kind, options, begin)
     # The examples have items that fail, to show how it looks.
     return _Ended(run, EXIT_DONE if code == EXIT_NOT_GOOD else code)
 
@@ -182,7 +185,7 @@ def _print_verdict(session: Session, ended: _Ended) -> None:
     output = session.output
     if session.options.quiet:
         return
-    document = run_document(session.store, ended.run)
+    document = run_document(session.access.store, ended.run)
     verdict = verdict_of(document)
     sentence = output.folded(f"{verdict.mark} {verdict.sentence}", indent=INDENT)
     output.data(f"{document.kind:<{INDENT}}{output.painted(sentence, verdict.style)}")
@@ -217,6 +220,6 @@ def one_of_each(rows: Iterable[TurnRow], messages: list[str]) -> list[ShownDecis
 
 def _stop_redis(session: Session) -> None:
     """Stops the demo's own server now rather than after its idle time: its folder is about to go."""
-    if "connection" in session.__dict__:
+    if "connection" in session.access.__dict__:
         with suppress(Exception):  # it may be gone already, and its guard stops it in any case
-            session.client.shutdown(nosave=True)
+            session.access.client.shutdown(nosave=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from threading import Event
 from time import monotonic
-from typing import Final
+from typing import Final, Self
 
 from producer.cli.local.child_processes import (
     Child,
@@ -32,7 +32,7 @@ _LOOK_EVERY_S: Final = 0.05
 
 
 class LocalWorkers:
-    """The worker processes that this command started, if any.
+    """The worker processes that this command started, if any; as a context, it stops them at its end.
 
     Args:
         session: access to Redis and the data folder.
@@ -50,6 +50,12 @@ class LocalWorkers:
         self._in_flight = in_flight
         self._child: Child | None = None
         self._alone_since_s: float | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     @property
     def is_working(self) -> bool:
@@ -199,12 +205,12 @@ class LocalWorkers:
 
     def _are_alive(self) -> bool:
         """Returns whether each kind has a worker, wherever it was started."""
-        return all(self._session.count_workers(kind) for kind in self._kinds)
+        return all(self._session.access.count_workers(kind) for kind in self._kinds)
 
     def _is_used_by_others(self, *, besides: str = "") -> bool:
         """Returns whether the started workers may be working on a run other than this one."""
         try:
-            store = self._session.impatient_store
+            store = self._session.access.impatient_store
             running = (store.list(limit=2, kind=kind, state=RunState.RUNNING) for kind in self._kinds)
             return any(info.run != besides for found in running for info in found)
         except RedisUnreachableError:

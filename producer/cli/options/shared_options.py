@@ -12,7 +12,7 @@ from producer.cli.completions import complete_files
 from producer.cli.options.global_options import TopicOption
 from producer.cli.options.option_groups import option, option_group, refuse_other_kinds
 from producer.cli.options.run_options import CaseOptions, ModelOptions, QueryOptions, SelectionOptions
-from producer.cli.report_files import FORMATS, REPORT_SUFFIXES
+from producer.report_files import FORMATS, REPORT_SUFFIXES
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
 from shared.kinds import Kind, all_kinds

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from producer.cli.checking_cases import estimated
 from producer.cli.main import run
-from producer.cli.service_documents import RunEstimate
+from producer.forecasts.cases import estimated
+from producer.service_documents import RunEstimate
 from tests.support.benches import CASES, HEAD, plan, write
 from tests.support.schemas import hold
 

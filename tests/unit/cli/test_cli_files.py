@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from producer.cli.main import run
-from producer.cli.report_files import ReportFile, plan_files
+from producer.report_files import ReportFile, plan_files
 from shared.errors import UsageError
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from producer.cli.live.fleet_view import Rates, plain_line, screen_lines
 from producer.cli.output import printable
 from producer.cli.run_lookup import listed
-from producer.cli.service_documents import QueueState, StatusDocument, WorkerState
+from producer.service_documents import QueueState, StatusDocument, WorkerState
 from tests.support.run_infos import info
 
 RUN = replace(listed(info(), "limit of openai"), run_id="bench-4k2m9x", state="running", done=12, total=400)

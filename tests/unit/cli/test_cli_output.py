@@ -15,8 +15,8 @@ from producer.cli.colors import wants_color
 from producer.cli.main import run
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output, printable, usable_streams
-from producer.cli.report_files import ReportFile, reports_of
 from producer.harness.program import main as evaluate
+from producer.report_files import ReportFile, reports_of
 from shared.errors import InfrastructureError, UsageError
 from tests.support.tree import ROOT
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from producer.cli.checking_cases import forecast
+from producer.access import Access
 from producer.cli.main import run
-from producer.cli.preflight import Forecast
-from producer.cli.session import Session
+from producer.forecasts import Forecast
+from producer.forecasts.cases import forecast
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from tests.support.benches import HEAD, write
@@ -146,7 +146,7 @@ def test_a_missing_key_ends_a_command_that_starts_workers(
 ) -> None:
     """Exit 2 before anything is sent, with the line to type and the way to sample models."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(Session, "count_workers", lambda *_: 0)
+    monkeypatch.setattr(Access, "count_workers", lambda *_: 0)
     bench = write(tmp_path, HEAD.replace("[m]", "[openai/gpt-4o]") + "test_cases: [{input: Hi}]\n")
     code, out, err = result_of(capsys, "run", bench)
     assert (code, out) == (2, "")
@@ -175,7 +175,7 @@ def test_a_missing_key_of_a_judge_or_a_check_ends_a_command_that_starts_workers(
 ) -> None:
     """Exit 2 before the models under test are paid for answers without a verdict."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(Session, "count_workers", lambda *_: 0)
+    monkeypatch.setattr(Access, "count_workers", lambda *_: 0)
     own = "model_configs: {m: {api_base: 'http://localhost:1/v1'}}\n"
     bench = write(tmp_path, f"{HEAD}{own}{rest}")
     code, out, err = result_of(capsys, "run", bench, *option)

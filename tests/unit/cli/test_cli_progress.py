@@ -7,12 +7,12 @@ import pytest
 from rich.console import Console
 
 from producer.cli.live.drawing import draw
-from producer.cli.live.events import Events
-from producer.cli.live.progress import Calls, FailedItem, Meter, Progress, figures, money, plain_line
-from producer.cli.live.upstream_monitor import limit_text
-from producer.cli.live.view import NoView, PlainView
+from producer.cli.live.progress import figures, money, plain_line
+from producer.cli.live.view import EventLines, NoView, PlainView
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output
+from producer.following import Calls, FailedItem, Meter, Progress
+from producer.following.follower import limit_text
 from shared.runs.upstreams import ScopeUsage
 from shared.upstream.limits import Limits, ScopeState
 
@@ -148,7 +148,7 @@ def test_a_reason_that_counts_down_is_printed_once(capsys: pytest.CaptureFixture
 
 def test_events_are_one_line_per_change(capsys: pytest.CaptureFixture[str]) -> None:
     """Programs get the submit, each failure and reason once, numbers now and then, and the last ones."""
-    view = Events(Output(GlobalOptions(jsonl=True)), NoView())
+    view = EventLines(Output(GlobalOptions(jsonl=True)), NoView())
     view.show(progress(done=0))
     view.show(progress(done=1))
     view.show(progress(done=2, calls=CALLS, why="limit of openai: the next call may go in 3 s"))

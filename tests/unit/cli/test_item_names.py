@@ -2,7 +2,7 @@
 
 import pytest
 
-from producer.cli.item_names import ItemName, name_of, resolve
+from producer.item_names import ItemName, name_of, resolve
 from shared.contracts.case_run import CasePayload, encode_case
 from shared.errors import UnknownItemError
 from shared.kinds import CASES, QUERIES, TURNS, Kind

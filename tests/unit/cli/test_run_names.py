@@ -43,7 +43,7 @@ def found(name: str, runs: Sequence[str] = NEWEST_FIRST) -> str:
     """Returns the id of the run that is found."""
     target = SimpleNamespace(display="redis://test")
     session: Any = SimpleNamespace(
-        store=Store(runs), seen=set[str](), connection=SimpleNamespace(target=target)
+        access=SimpleNamespace(store=Store(runs), connection=SimpleNamespace(target=target)), seen=set[str]()
     )
     run = find_run(cast("Session", session), name).run
     assert session.seen == {run}, "a run that was found under another name counts as seen by its id"

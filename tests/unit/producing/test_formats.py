@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from producer import kinds
-from producer.cli.ending import open_reports
 from producer.cli.main import run
-from producer.cli.report_files import FORMATS, ReportFile, check_formats, plan_files
 from producer.document import document_of, totals_of
 from producer.kinds.turns import TurnRuns
 from producer.report.formats import format_of
+from producer.report_files import FORMATS, ReportFile, check_formats, plan_files
+from producer.reporting import open_reports
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.errors import UsageError

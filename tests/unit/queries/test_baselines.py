@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from producer.cli.forecasts import forecast_queries
+from producer.forecasts.queries import forecast as forecast_queries
 from producer.load import baselines as loader
 from producer.load.baselines import Baselines, load_baselines, read_baselines
 from producer.load.queries import load_queries, start_at

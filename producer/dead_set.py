@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from producer.cli.item_names import ItemName, name_of, resolve
-from producer.cli.service_documents import DeadDiscarded, DeadDocument, DeadEntry, DeadItemDocument
 from producer.documents import ItemError
 from producer.item_ids import item_id
+from producer.item_names import ItemName, name_of, resolve
+from producer.service_documents import DeadDiscarded, DeadDocument, DeadEntry, DeadItemDocument
 from shared.clock import iso_utc
 from shared.codecs.item_rows import unpack_item
 from shared.codecs.packing import DICTIONARY, Packing

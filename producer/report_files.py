@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from shared.errors import DISK_ERRORS, InfrastructureError, UsageError
 from shared.kinds import Kind
@@ -33,6 +33,17 @@ class ReportFile(NamedTuple):
     format: str
     """One of `FORMATS`."""
     path: Path
+
+
+class ReportStream(NamedTuple):
+    """An open file to write to, which stays open."""
+
+    format: str
+    out: BinaryIO
+
+
+ReportTarget = ReportFile | ReportStream
+"""Where a report goes."""
 
 
 def plan_files(paths: Sequence[Path], formats: Sequence[str] = ()) -> list[ReportFile]:

@@ -1,4 +1,4 @@
-"""Checks a configuration of cases without sending anything, and estimates calls and cost of a run."""
+"""What is in a configuration of cases, and the calls and the cost of a run of it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET
 
-from producer.cli.preflight import (
+from producer.forecasts import (
     OWN_API,
+    FileContents,
     Forecast,
     MissingKeys,
     assumption,
     missing_keys,
     model_warnings,
+    tokens_of,
 )
-from producer.cli.service_documents import FileCounts, RunEstimate, ValidateDocument
 from producer.load.bench_config import check_models
 from producer.load.case_checks import RUBRIC, models_of, walk
 from producer.load.cases import PlannedRun, plan_run
 from producer.load.unknown_models import misspelt_models, refuse_unknown_models
+from producer.service_documents import FileCounts, RunEstimate, ValidateDocument
 from producer.text import count, plural
 from shared.contracts.case_run import FREEFORM, CaseRun
 from shared.upstream.prices import ANSWER_LIMITS, cost_of
@@ -30,15 +32,12 @@ from shared.upstream.prices import ANSWER_LIMITS, cost_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from producer.cli.session import Session
     from producer.load.bench_config import BenchCase
     from producer.load.case_prompts import SentMessages
     from producer.load.source import Source
     from producer.options import SubmitOptions
     from shared.upstream.model_target import ModelTarget
 
-CHARS_A_TOKEN: Final = 4
-"""Average length of a token, the usual estimate."""
 ANSWER_TOKENS: Final = 256
 """Assumed length of an answer without a reference and without a limit."""
 JUDGE_TOKENS: Final = 90
@@ -67,23 +66,18 @@ class _Bill:
         self.calls += times
 
 
-def print_estimate(session: Session, source: Source, options: SubmitOptions) -> int:
-    """Checks a whole configuration and prints the planned run with its estimate.
+def contents(source: Source, options: SubmitOptions) -> FileContents:
+    """Checks a whole configuration and returns the planned run with its estimate.
 
     Raises:
         InputError: it breaks the contract.
         ProctorError: see `producer.load.cases.plan_run`.
     """
     plan = _planned(source, options)
-    misspelt = misspelt_models(plan, options.cases)
-    for warning in (*plan.warnings, *model_warnings(_targets(plan), os.environ), *misspelt):
-        options.on_warning(warning)
-    estimate = estimated(plan)
-    if session.options.json:
-        session.output.document(_document(source.name, plan, estimate))
-    else:
-        session.output.data("\n".join(_lines(source.name, plan, estimate)))
-    return 0
+    misspelt, estimate = misspelt_models(plan, options.cases), estimated(plan)
+    warnings = [*plan.warnings, *model_warnings(_targets(plan), os.environ), *misspelt]
+    text = "\n".join(_lines(source.name, plan, estimate))
+    return FileContents(_document(source.name, plan, estimate), text, warnings)
 
 
 def forecast(source: Source, options: SubmitOptions) -> Forecast:
@@ -164,7 +158,7 @@ def estimated(plan: PlannedRun) -> RunEstimate:
     prompt_tokens, is_assumed = 0, False
     for by, at, case, conversation in plan.conversations():
         asked_of = plan.models_of(at, case, by)
-        prompt = _tokens(conversation.system) + _tokens(_text_of(conversation))
+        prompt = tokens_of(conversation.system) + tokens_of(_text_of(conversation))
         known = _known_tokens(case.entry.expected, case.entry.reference)
         prompt_tokens += 0 if run.recorded else prompt * len(asked_of) * run.repeat
         for model in asked_of:
@@ -193,7 +187,7 @@ def _add_checks(checks: _Bill, case: BenchCase, prompt: int, answer: int, *, tim
     """Adds what the checks of a case ask about an answer."""
     for check in walk(case.checks):
         own = msgspec.structs.replace(check, checks=())
-        about = _tokens(json.dumps(check.argument, default=str)) + answer
+        about = tokens_of(json.dumps(check.argument, default=str)) + answer
         is_graded = check.check == RUBRIC
         for model in models_of([own]):
             input_tokens = about + (JUDGE_TOKENS + prompt if is_graded else 0)
@@ -212,16 +206,11 @@ def _text_of(sent: SentMessages) -> str:
     return sent.input if sent.messages is None else json.dumps(list(sent.messages), ensure_ascii=False)
 
 
-def _tokens(text: str) -> int:
-    """About how many tokens a text has."""
-    return -(-len(text) // CHARS_A_TOKEN)
-
-
 def _known_tokens(expected: Mapping[str, Any] | None, reference: str | None) -> int | None:
     """Estimates the tokens of an answer, as many as the expected one has; None where none is expected."""
     if expected is not None:
-        return _tokens(json.dumps(expected))
-    return _tokens(reference) if reference else None
+        return tokens_of(json.dumps(expected))
+    return tokens_of(reference) if reference else None
 
 
 def _document(name: str, plan: PlannedRun, estimate: RunEstimate) -> ValidateDocument:

@@ -1,8 +1,7 @@
-"""Announces how many calls a run makes and about what they cost, before any is sent; asks if it is large."""
+"""How many calls a run makes, about what they cost, and which variables they lack, as values."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -11,18 +10,19 @@ from producer.sample_api import DEFAULT_PORT
 from producer.text import plural
 from shared.contracts.query_vocabulary import HEADER_VARIABLE
 from shared.errors import UsageError
-from shared.settings import variable_of
 from shared.upstream.key_variables import ELSEWHERE, ENV_PREFIX, key_in, provider_of, unsendable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from producer.cli.session import Session
     from producer.load.baselines import Baselines
     from producer.load.cases import PlannedRun
+    from producer.service_documents import ValidateDocument
     from shared.upstream.model_target import ModelTarget
 
 SHOWN: Final = 3
+CHARS_A_TOKEN: Final = 4
+"""Average length of a token, the usual estimate."""
 _AUTHORIZATION: Final = "authorization"
 
 SAMPLES: Final = (
@@ -30,6 +30,16 @@ SAMPLES: Final = (
 )
 OWN_API: Final = "set the api_base of each in model_configs, for an API that needs no key"
 """For judges and models of checks, which `--api-base` does not place."""
+
+
+class FileContents(NamedTuple):
+    """What is in a valid file."""
+
+    document: ValidateDocument
+    """For programs."""
+    text: str
+    """For people."""
+    warnings: Sequence[str] = ()
 
 
 class MissingKeys(NamedTuple):
@@ -99,32 +109,13 @@ def assumption(answer_tokens: int | None) -> str:
     return f", assuming {answer_tokens} tokens an answer" if answer_tokens else ""
 
 
-def announce(session: Session, name: str, forecast: Forecast) -> None:
-    """Prints what is going to be sent; on a terminal, asks whether to send that much.
+def tokens_of(text: str) -> int:
+    """Estimates how many tokens a text has.
 
-    Args:
-        session: the options, and the number of calls from which to ask.
-        name: the file.
-        forecast: what is sent.
-
-    Raises:
-        UsageError: the answer was no.
+    >>> tokens_of("Hello you")
+    3
     """
-    for warning in forecast.warnings:
-        session.output.warn(warning)
-    if not forecast.total:
-        return
-    bound = session.settings.confirm_calls
-    options = session.options
-    is_silent = options.yes or options.json or options.jsonl
-    if is_silent or not bound or forecast.total < bound or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        session.output.note(f"{name}: {forecast}")
-        return
-    import click  # noqa: PLC0415 - only a question needs it
-
-    if not click.confirm(f"{name}: {forecast}. Send them?", err=True):
-        hint = f"--yes sends without a question; {variable_of('confirm_calls')} is the bound, now {bound:,}"
-        raise UsageError("nothing was sent", hint=hint)
+    return -(-len(text) // CHARS_A_TOKEN)
 
 
 def model_warnings(targets: Iterable[ModelTarget], environment: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,216 @@
+"""A run in four calls, without a terminal and without printing: the command line is one of their callers.
+
+    plan(source, options) -> Plan        the file is read, checked, rendered and priced; nothing is sent
+    submit(access, plan)  -> SubmittedRun
+    follow(access, run)   -> events      until the run has ended
+    report(access, run, files)           reports of any format, and the document of the run
+
+Each raises errors of the one tree (`shared.errors`). `producer.api_async` has the same calls as coroutines.
+What only some calls need is imported by them: a file is checked without Redis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from producer import kinds
+from producer.aggregate.gates import Gate, check_gate_names, check_gates
+from producer.forecasts import FileContents, Forecast
+from producer.load.detect import detect_kind
+from producer.load.problems import all_of
+from producer.options import SubmitOptions
+from producer.service_documents import FileCounts, ValidateDocument
+from producer.text import plural
+from shared.errors import UsageError
+from shared.kinds import Kind, Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from producer.access import Access
+    from producer.documents import AnyRun
+    from producer.following.events import Event
+    from producer.load.source import Source
+    from producer.options import SubmittedRun
+    from producer.report_files import ReportTarget
+    from producer.retry_turns import Retried
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A file that can be submitted, and what a run of it is going to send."""
+
+    source: Source
+    kind: Kind
+    options: SubmitOptions
+    """The options of the caller, with what was read of the file, so that it is read once."""
+    forecast: Forecast | None = None
+    """None where nothing is sent to an upstream, and for a stream, which can be read only once."""
+
+
+def plan(
+    source: Source,
+    options: SubmitOptions | None = None,
+    *,
+    kind: Kind | None = None,
+    gates: Sequence[Gate] = (),
+) -> Plan:
+    """Reads and checks a file as far as its kind does so before a submit, and counts what will be sent.
+
+    Args:
+        source: the input.
+        options: everything else.
+        kind: kind of the input; by default recognised from its content.
+        gates: conditions that are going to be asked of the run.
+
+    Raises:
+        InputError: the file breaks its contract; the message names file and line.
+        UsageError: an option or a gate does not fit the file.
+    """
+    kind, options = kind or detect_kind(source), options or SubmitOptions()
+    check_gates(gates, kind)
+    forecast = kinds.of(kind).forecast(source, options)
+    if forecast is None:
+        return Plan(source, kind, options)
+    if forecast.plan is not None:
+        check_gate_names(gates, forecast.plan.names)
+    read = replace(options, plan=forecast.plan, baselines=forecast.baselines)
+    return Plan(source, kind, read, replace(forecast, plan=None, baselines=None))
+
+
+def check(source: Source, options: SubmitOptions, *, kind: Kind | None = None) -> FileContents:
+    """Checks all of a file and returns what it contains; nothing is sent.
+
+    Raises:
+        InputError: the file breaks its contract; the error lists every problem.
+    """
+    kind = kind or detect_kind(source)
+    try:
+        return _contents_of(source, kind, options)
+    except UsageError as error:
+        raise (all_of(error.problems) if error.problems else error) from None
+
+
+def _contents_of(source: Source, kind: Kind, options: SubmitOptions) -> FileContents:
+    handled = kinds.of(kind)
+    if source.repeatable and (problems := handled.problems(source)):  # a stream is read once
+        raise all_of(problems)
+    if own := handled.contents(source, options):
+        return own
+    items, chunks, threads, calls = 0, 0, set[str](), 0
+    has_threads = kind.storage is Storage.MAILBOXES
+    for chunk in handled.load(source, options).chunks:
+        chunks += 1
+        items += chunk.item_count
+        if options.live is not None:
+            from producer.forecasts.turns import calls_of  # noqa: PLC0415 - only live turns need the engine
+
+            calls += calls_of(chunk.content, options.live.live)
+        if has_threads:
+            threads.update(part[1] for part in chunk.plan.parts)
+    counts = FileCounts(
+        total=items,
+        chunks=chunks,
+        threads=len(threads) if has_threads else UNSET,
+        calls=UNSET if options.live is None else calls,
+    )
+    text = f"{source.name}: {plural(items, kind.noun)}"
+    if has_threads:
+        text += f" in {plural(len(threads), 'thread')}"
+    text += f", {plural(chunks, 'chunk')} of work"
+    if options.live is not None:
+        text += f", about {plural(calls, 'call')} of the model"
+    document = ValidateDocument(file=source.name, kind=kind.name, counts=counts)
+    return FileContents(document, f"{text}; nothing was sent")
+
+
+def submit(access: Access, plan: Plan) -> SubmittedRun:
+    """Submits all of a plan, or nothing of it.
+
+    Raises:
+        InputError: the file breaks its contract.
+        ProctorError: see `producer.submit.submit`.
+    """
+    from producer import submit as loading  # noqa: PLC0415 - it loads the ledger
+
+    access.require_broker()
+    return loading.submit(access.ledger, access.publisher, plan.source, kind=plan.kind, options=plan.options)
+
+
+def retry(
+    access: Access,
+    run: str,
+    *,
+    indexes: Collection[int] | None = None,
+    errors: bool = True,
+    is_anew: bool = False,
+) -> Retried:
+    """Puts items of a run back to work; see `producer.retry_items.retry_items`.
+
+    Raises:
+        UnknownRunError: there is no such run.
+        RunStateError: the run is in a state that does not allow it.
+        UsageError: there is nothing to put back.
+    """
+    put_back = kinds.of(access.store.info(run).kind).retry()
+    access.require_broker()
+    return put_back(
+        access.ledger, access.publisher, access.store, run, indexes=indexes, errors=errors, is_anew=is_anew
+    )
+
+
+def follow(
+    access: Access, run: str, *, timeout_s: float | None = None, gates: Sequence[Gate] = ()
+) -> Iterator[Event]:
+    """Yields what happens to a run; the last event has its document, also if it had ended before.
+
+    A caller that wants no more events closes the iterator; the run goes on. To follow it again begins with
+    its present state.
+
+    Args:
+        access: the way to Redis.
+        run: the run's id.
+        timeout_s: after this the run is ended as incomplete; None: it may take any time.
+        gates: conditions that fail the run.
+
+    Raises:
+        UnknownRunError: there is no such run (any more).
+        RedisUnreachableError: Redis was unavailable for longer than the patience of the settings.
+    """
+    from producer.following.events import FinishedEvent, Narrator  # noqa: PLC0415 - it loads the ledger
+    from producer.following.follower import Follower  # noqa: PLC0415 - same
+
+    narrator = Narrator()
+    for progress in Follower(access, run, timeout_s=timeout_s):
+        yield from narrator.told(progress)
+    yield FinishedEvent(document=report(access, run, gates=gates))
+
+
+def report(
+    access: Access,
+    run: str,
+    files: Sequence[ReportTarget] = (),
+    *,
+    gates: Sequence[Gate] = (),
+    with_text: bool = True,
+) -> AnyRun:
+    """Writes reports of a run, whether it has ended or not, and returns its document.
+
+    Args:
+        access: the way to Redis.
+        run: the run's id.
+        files: format and place of each: a path, where the file appears when it is complete, or an open file.
+        gates: conditions that fail the run.
+        with_text: whether they contain the texts of turns.
+
+    Raises:
+        UnknownRunError: there is no such run.
+        UsageError: runs of this kind are not written so, or a file cannot be written.
+        InfrastructureError: a disk is full.
+    """
+    from producer.reporting import write_reports  # noqa: PLC0415 - it loads the ledger
+
+    return write_reports(access, access.store.info(run), files, gates=gates, with_text=with_text)
