@@ -286,7 +286,7 @@ def _identify_query() -> Identify:
     """Makes a function that identifies a query by its id, and repeats of it by their order."""
     seen = Counter[str]()
 
-    def identify(result: Mapping[str, Any]) -> tuple[str, Names]:
+    def identify(result: dict[str, Any]) -> tuple[str, Names]:
         name = str(result["id"])
         seen[name] += 1
         return name, (name, f"#{seen[name]}")
@@ -332,7 +332,7 @@ def _asked(line: Line) -> str | None:
 
 
 def _asked_query(line: QueryLine) -> str:
-    return str(_result(line)["query"])
+    return str(AskedQuery(line.result or {}).query)
 
 
 def _no_tags(_line: Line) -> Sequence[str]:
@@ -344,7 +344,7 @@ def _case_tags(line: CaseLine) -> Sequence[str]:
 
 
 def _category(line: QueryLine) -> Sequence[str]:
-    found = _result(line).get("category")
+    found = AskedQuery(line.result or {}).category
     return [] if found is None else [str(found)]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.json import Decoder
 
 from producer import kinds
@@ -43,6 +44,34 @@ SUMMARY_SETTINGS: Final = {
     "fold_apostrophes": "apostrophes",
 }
 """Settings that the summary of a report contains."""
+
+
+class _Commit(Struct):
+    commit_hash: str
+
+
+class _About(Struct):
+    """What the summary of a report says of its run."""
+
+    source: str = ""
+    name: str = ""
+    git: _Commit | None = None
+
+
+class _Report(Struct):
+    """A report as JSON, or a document of the evaluation harness, which has no kind."""
+
+    results: list[dict[str, Any]]
+    kind: str | None = None
+    name: str = ""
+    summary: dict[str, Any] | None = None
+
+    @property
+    def about(self) -> _About:
+        """What its summary says of the run."""
+        return msgspec.convert(self.summary or {}, _About)
+
+
 _HINT: Final = "write it with `proctor report RUN -o FILE.jsonl`"
 
 
@@ -235,12 +264,18 @@ def _of_file(path: Path, resources: ExitStack, tag: str | None) -> Side:
             document = json.load(file)
         except ValueError as error:
             raise InputError(f"{path}: neither JSON nor JSON Lines: {error}", hint=_HINT) from None
-    results = document.get("results") if isinstance(document, dict) else None
-    if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
-        raise InputError(f"{path}: no `results` in it", hint=_HINT)
-    if "kind" in document:
-        return _side(path, resources, document["kind"], results, tag, document=document)
-    return _side(path, resources, QUERIES.name, lines_of_results(results), tag)
+    try:
+        report = msgspec.convert(document, _Report)
+        about = report.about
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: no `results` in it as Proctor writes them: {error}", hint=_HINT) from None
+    if report.kind is not None:
+        side = _side(path, resources, report.kind, report.results, tag)
+        configuration = None if report.summary is None else _settings(report.summary, about)
+        return side._replace(
+            source=about.source, bench=about.name, label=report.name, configuration=configuration
+        )
+    return _side(path, resources, QUERIES.name, lines_of_results(report.results), tag)
 
 
 def _json_lines(path: Path, file: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
@@ -259,8 +294,6 @@ def _side(
     kind: Any,
     lines: Iterable[Mapping[str, Any]],
     tag: str | None,
-    *,
-    document: Mapping[str, Any] | None = None,
 ) -> Side:
     """Reads the results of a file."""
     if kind not in {known.name for known in all_kinds()}:
@@ -274,20 +307,15 @@ def _side(
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{path}: a result is not as Proctor writes it ({what})", hint=_HINT) from None
     began = min(dates, default="")
-    summary = (document or {}).get("summary")
-    about = summary if isinstance(summary, dict) else {}
     page = path.with_suffix(".html")
     return Side(
         str(path),
-        str(about.get("source", "")),
+        "",
         kind_named(kind),
         items,
         is_final=True,
         texts=texts,
         began=began,
-        configuration=_settings(summary),
-        bench=str(about.get("name", "")),
-        label=str((document or {}).get("name", "")),
         page=str(page.resolve()) if page.is_file() else "",
     )
 
@@ -300,12 +328,7 @@ def _dated(lines: Iterable[Line], dates: list[str]) -> Iterator[tuple[Line, None
         yield line, None
 
 
-def _settings(summary: Any) -> Mapping[str, Any] | None:
+def _settings(summary: Mapping[str, Any], about: _About) -> Mapping[str, Any]:
     """Returns the settings in the summary of a report, by the names that a run's own have."""
-    if not isinstance(summary, dict):
-        return None
     found = {name: summary[key] for key, name in SUMMARY_SETTINGS.items() if key in summary}
-    git = summary.get("git")
-    if isinstance(git, dict) and isinstance(git.get("commit_hash"), str):
-        found["commit"] = git["commit_hash"][:12]
-    return found
+    return found | ({"commit": about.git.commit_hash[:12]} if about.git else {})

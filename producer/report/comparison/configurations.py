@@ -14,6 +14,8 @@ from shared.upstream.model_target import ModelTarget
 
 PROMPT: Final = "prompt"
 """Name of the setting that has the templates of the prompts."""
+RECORDED: Final = "recorded outputs"
+"""Name of the setting that says whether answers were recorded."""
 USUAL_PLACE: Final = "the provider's own"
 """Endpoint of a model without one of its own."""
 
@@ -67,7 +69,7 @@ def case_configuration(info: RunInfo) -> dict[str, Any]:
         "validators": run.validators.source if run.validators else None,
         "JSON extraction": run.json_extraction,
         "repeats": run.repeat,
-        "recorded outputs": run.recorded,
+        RECORDED: run.recorded,
         "streaming": run.stream,
         "time limit": f"{run.timeout_s:g} s",
         "cost cap": run.max_cost,

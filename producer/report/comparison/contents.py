@@ -13,7 +13,7 @@ from msgspec import UNSET
 from producer.aggregate.compared_items import KEY_PARTS, ComparedItem, Items, label
 from producer.aggregate.comparison import GOOD, CompareDocument, ComparedSide, Comparison, Pair
 from producer.aggregate.statistics import mcnemar, percentiles
-from producer.report.comparison.configurations import PROMPT
+from producer.report.comparison.configurations import PROMPT, RECORDED
 from producer.report.comparison.input_differences import InputDifferences, input_differences
 from producer.report.comparison.item_texts import ItemTexts, TextStore
 from producer.report.comparison.setting_differences import Placed, Setting, differing
@@ -171,6 +171,11 @@ class Side(NamedTuple):
         """What it is called where its letter stands before it."""
         return self.part or self.label or self.name
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether its answers were recorded, and no model was asked."""
+        return bool((self.configuration or {}).get(RECORDED))
+
     def again(self, item: str) -> str:
         """Returns the command that asks an item again; empty where that cannot be done.
 
@@ -178,8 +183,7 @@ class Side(NamedTuple):
         >>> Side("run-1", "", CASES, Items([], 0), True, None, is_stored=True).again("case-3")
         'proctor retry run-1 --item case-3'
         """
-        is_recorded = (self.configuration or {}).get("recorded outputs")
-        if not self.is_stored or not item or is_recorded or self.kind is TURNS:
+        if not self.is_stored or not item or self.is_recorded or self.kind is TURNS:
             return ""
         return shlex.join(["proctor", "retry", self.run, "--item", item])
 
@@ -238,9 +242,7 @@ class Contents:
         named = [(side.bench, side.source) for side in self.sides]
         if named[0] == named[1] or not all(source for _, source in named):
             return ""
-        one_recorded, other_recorded = (
-            bool((side.configuration or {}).get("recorded outputs")) for side in self.sides
-        )
+        one_recorded, other_recorded = (side.is_recorded for side in self.sides)
         if named[0][0] == named[1][0] and one_recorded != other_recorded:
             return ""  # one judges answers to the same bench, which the settings say
         one, other = (f"{bench} ({source})" if bench else source for bench, source in named)
@@ -284,7 +286,7 @@ class Contents:
         """Returns what is left to explain the differences, after the words that no setting differs."""
         if inputs.unknown:
             return "; what was sent for each item is not known here."
-        if all((side.configuration or {}).get("recorded outputs") for side in self.sides):
+        if all(side.is_recorded for side in self.sides):
             return ", and the recorded outputs are the same."
         configurations = [side.configuration or {} for side in self.sides]
         if self.found.kind is TURNS:
