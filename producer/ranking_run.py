@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from producer import kinds
 from producer.aggregate.ranking import PairVerdict, Ranking, rank
-from producer.load.unknown_models import unknown_model
+from producer.load.unknown_models import BY_FILE, unknown_model
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.rescore import model_config
 from shared.contracts.case_run import CasePayload, CaseRun
@@ -75,19 +75,16 @@ def comparison_of(info: RunInfo, model: str | None, criterion: str | None, by: B
     if not found.model or not found.criterion:
         raise UsageError(f"{info.run} does not say who compares its answers, and by what", hint=HINT)
     target = _target_of(CaseRun.from_snapshot(info.snapshot), found.model)
-    if target is None or not target.api_base:
-        where = "--model" if model else f"pairwise.model of {info.run}"
-        if error := unknown_model(found.model, where, "set its api_base in model_configs, and run it again"):
-            raise error
+    where = "--model" if model else f"pairwise.model of {info.run}"
+    if error := unknown_model(target, where, f"{BY_FILE}, and run it again"):
+        raise error
     return found
 
 
-def _target_of(run: CaseRun, model: str) -> ModelTarget | None:
-    """Returns where a run asks a model, with the headers of judges; None for one that it does not ask."""
-    judging, tested = {**run.judges, **run.check_models}.get(model), run.models.get(model)
-    if tested is None or judging is None:
-        return tested or judging
-    return replace(tested, headers=judging.headers)
+def _target_of(run: CaseRun, model: str) -> ModelTarget:
+    """Returns where a run asks a model, with the headers of judges."""
+    judging = {**run.judges, **run.check_models}.get(model, ModelTarget(model))
+    return replace(run.models.get(model, judging), headers=judging.headers)
 
 
 def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: RankingTerms) -> Path:
@@ -215,7 +212,7 @@ def _answer_of(case: OpenedCase) -> str | None:
 
 def _bench(run: CaseRun, by: RankingTerms) -> dict[str, Any]:
     """Writes the bench around the comparisons; JSON is YAML."""
-    own = model_config(_target_of(run, by.model) or ModelTarget(by.model), run.prices)
+    own = model_config(_target_of(run, by.model), run.prices)
     winner = {"type": "object", "required": ["winner"], "properties": {"winner": {"pattern": WINNER}}}
     words = {"one_of": [*CHOICES, "Answer A", "Answer B"], "ignore_case": True}
     return {

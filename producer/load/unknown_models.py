@@ -9,6 +9,7 @@ from producer.load.problems import Place, Problems, path_text
 from producer.text import shown
 from shared.errors import InputError, UsageError
 from shared.upstream.model_names import has_provider, nearest_listed, suggested_names
+from shared.upstream.model_target import ModelTarget
 
 if TYPE_CHECKING:
     from producer.load.cases import PlannedRun
@@ -30,22 +31,26 @@ _KEYS: Final = frozenset({MODEL, "judge_model", "embedding_model"})
 _LISTS: Final = ((PANEL,), ("judge_models",))
 
 
-def unknown_model(model: str, where: str, remedy: str = BY_OPTION) -> UsageError | None:
-    """Returns the error for a model without an `api_base`; None if its provider is known.
+def unknown_model(target: ModelTarget, where: str, remedy: str = BY_OPTION) -> UsageError | None:
+    """Returns the error for a model that nobody serves; None for one with an `api_base`, or a known provider.
 
     Args:
-        model: as it is written.
+        target: the model.
         where: the option or the place in a file.
         remedy: how to name its API instead.
 
-    >>> print(unknown_model("nosuch", "--model"))
+    >>> print(unknown_model(ModelTarget("nosuch"), "--model"))
     --model: no provider is known for 'nosuch'
-    >>> unknown_model("nosuch", "--model").hint
+    >>> unknown_model(ModelTarget("nosuch"), "--model").hint
     'write the provider first, e.g. openai/nosuch; for an API of your own, give --api-base URL'
-    >>> unknown_model("opnai/o3", "--model").hint
+    >>> unknown_model(ModelTarget("opnai/o3"), "--model").hint
     "did you mean 'openai/o3'? For an API of your own, give --api-base URL"
     """
-    return None if has_provider(model) else _error(model, where, remedy)
+    return None if _is_served(target) else _error(target.model, where, remedy)
+
+
+def _is_served(target: ModelTarget) -> bool:
+    return bool(target.api_base) or has_provider(target.model)
 
 
 def _error(model: str, where: str, remedy: str) -> UsageError:
@@ -75,12 +80,11 @@ def refuse_unknown_models(plan: "PlannedRun", choice: "CaseChoice") -> None:
     has_expected = any(case.entry.expected is not None for _, case in plan.cases)
     refused = set[str]()
     for asked in (under_test, run.judges if has_expected else {}, run.check_models):
-        for model, endpoint in asked.items():
-            if endpoint.api_base or model in refused or has_provider(model):
-                continue
-            refused.add(model)
-            remedy = f"{BY_OPTION} or {BY_FILE}" if asked is under_test else BY_FILE
-            problems.add(_error(model, _where(plan, choice, model), remedy))
+        remedy = f"{BY_OPTION} or {BY_FILE}" if asked is under_test else BY_FILE
+        for model, target in asked.items():
+            if model not in refused and not _is_served(target):
+                refused.add(model)
+                problems.add(_error(model, _where(plan, choice, model), remedy))
     problems.raise_found()
 
 
@@ -93,8 +97,8 @@ def misspelt_models(plan: "PlannedRun", choice: "CaseChoice") -> Iterator[str]:
     """
     run = plan.run
     asked = {**({} if run.recorded else run.models), **run.judges, **run.check_models}
-    for model, endpoint in asked.items():
-        near = "" if endpoint.api_base else nearest_listed(model)
+    for model, target in asked.items():
+        near = "" if target.api_base else nearest_listed(model)
         if near:
             where = _where(plan, choice, model)
             yield f"{where}: {shown(model)} is in no list of models; did you mean {near!r}?"

@@ -24,6 +24,7 @@ from shared.upstream.limits import (
     ScopeState,
     limits_from,
     model_key,
+    model_scope,
     scope_state,
     upstream_key,
 )
@@ -192,10 +193,7 @@ def _models(targets: Sequence[ModelTarget], max_cost: float | None) -> Upstreams
     """Returns the upstreams of models; None for no models."""
     if not targets:
         return None
-    own = frozenset(
-        Scope(model_key(target.model), place=upstream_key(target) if target.api_base else "").target
-        for target in targets
-    )
+    own = frozenset(model_scope(target).target for target in targets)
     return Upstreams(own | {upstream_key(target) for target in targets}, own, max_cost)
 
 

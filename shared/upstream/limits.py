@@ -205,6 +205,19 @@ def upstream_key(target: ModelTarget) -> str:
     return limit_key(target.api_base) if target.api_base else model_key(target.model).partition("/")[0]
 
 
+def model_scope(target: ModelTarget, account: str = "") -> Scope:
+    """Names the scope of a model where it is called.
+
+    Args:
+        target: the model.
+        account: `account_of` the key that is used.
+
+    >>> model_scope(ModelTarget("mine", "http://localhost:1/v1")).name
+    'mine @http://localhost:1/v1'
+    """
+    return Scope(model_key(target.model), account, place=upstream_key(target) if target.api_base else "")
+
+
 class LimitBook:
     """The limits that people have set, in Redis.
 

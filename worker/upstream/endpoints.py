@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from shared.upstream.failure_reasons import FailureReason
-from shared.upstream.limits import Limits, Scope, limit_key, model_key, upstream_key
+from shared.upstream.limits import Limits, Scope, limit_key, model_scope, upstream_key
 from shared.upstream.model_target import ModelTarget
 
 UNLIMITED: Final = Limits()
@@ -71,6 +71,5 @@ def model_endpoint(target: ModelTarget, account: str, *more: Scope, grace_s: flo
     >>> [scope.name for scope in model_endpoint(ModelTarget("mine", "http://localhost:1/v1"), "").scopes]
     ['mine @http://localhost:1/v1', 'http://localhost:1/v1']
     """
-    upstream = Scope(upstream_key(target), account)
-    own = Scope(model_key(target.model), account, place=upstream.key if target.api_base else "")
-    return Endpoint((*dict.fromkeys((own, upstream)), *more), timeout_s=target.timeout_s + grace_s)
+    scopes = model_scope(target, account), Scope(upstream_key(target), account)
+    return Endpoint((*dict.fromkeys(scopes), *more), timeout_s=target.timeout_s + grace_s)
