@@ -18,7 +18,7 @@ from shared.runs import RunStore
 from shared.runs.pages import POISONED
 from shared.runs.threads import ThreadStore
 from worker.breakpoint.engine import BreakpointDecision
-from worker.breakpoint.memento import Memento
+from worker.breakpoint.memento import KeptMemento
 from worker.breakpoint.orchestrator import is_summary_frozen
 from worker.breakpoint.thread_decider import public_state
 
@@ -26,7 +26,7 @@ LOOKED_RUNS: Final = 200
 """Runs, newest first, among which those of a namespace are searched."""
 LOOKED_TURNS: Final = 100_000
 """Turns, newest first, among which the last ones of a thread are searched: a second's work."""
-_memento: Final = Decoder(Memento).decode
+_memento: Final = Decoder(KeptMemento).decode
 
 
 class ThreadView(NamedTuple):
@@ -36,7 +36,7 @@ class ThreadView(NamedTuple):
     name: str
     turns: int
     """Decided so far; the etag is the same number as text."""
-    memento: Memento
+    memento: KeptMemento
     """Its memento."""
     stored: bytes
     """The memento as JSON."""

@@ -20,7 +20,7 @@ import msgspec
 
 from producer.image_types import media_type_of
 from producer.load.contracts import checked
-from producer.load.problems import MOST_CASES, Place, Problems, Row, nearest
+from producer.load.problems import MOST_CASES, InputRow, Place, Problems, nearest
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
 from producer.text import shown
@@ -204,12 +204,12 @@ def read_case_data(file: TextFile, problems: Problems) -> list[tuple[Place, Case
     return cases
 
 
-def _case(row: Row) -> CaseEntry:
+def _case(row: InputRow) -> CaseEntry:
     """Checks a row against the contract."""
     return checked(CaseEntry, row.value, row.place)
 
 
-def json_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
+def json_rows(file: TextFile, problems: Problems) -> Iterator[InputRow]:
     """Yields the objects of JSON Lines; blank lines are skipped, and lines that hold none are problems."""
     for number, line in enumerate(file.text.split("\n"), 1):
         if not line.strip():
@@ -221,12 +221,12 @@ def json_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
             problems.add(place.error(why_broken(error), _JSON_HINT))
             continue
         if isinstance(value, dict):
-            yield Row(place, value)
+            yield InputRow(place, value)
         else:
             problems.add(place.error(f"not an object ({shown(value)})", _JSON_HINT))
 
 
-def csv_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
+def csv_rows(file: TextFile, problems: Problems) -> Iterator[InputRow]:
     """Yields the rows of a CSV file as cases; broken rows are problems.
 
     Raises:
@@ -252,7 +252,7 @@ def csv_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
             what = f"{len(cells)} cells, and the header has {len(header)}"
             problems.add(place.error(what, _CSV_HINT))
         elif (case := problems.attempt(partial(_case_of, place, header, cells))) is not None:
-            yield Row(place, case)
+            yield InputRow(place, case)
     if header is None:
         raise InputError(f"{file.name}: is empty", hint="its first line names the columns: input,expected")
 

@@ -168,7 +168,7 @@ SHOWN_NAMES: Final = 8
 """Names in a hint."""
 
 
-class Row(NamedTuple):
+class InputRow(NamedTuple):
     """A value on its way to a model of the contract."""
 
     place: Place

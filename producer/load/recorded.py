@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from producer.load.case_files import TextFile, json_rows
 from producer.load.contracts import checked
-from producer.load.problems import Place, Problems, Row, nearest
+from producer.load.problems import InputRow, Place, Problems, nearest
 from producer.text import shown
 from shared.contracts.case_run import Recorded
 from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
@@ -80,7 +80,7 @@ def read_recorded(
     by_id = {name: at for at, name in enumerate(ids) if name is not None}
     found, places, problems = dict[Key, Recorded](), dict[Key, Place](), Problems()
 
-    def read(line: Row) -> tuple[Key, OutputRow]:
+    def read(line: InputRow) -> tuple[Key, OutputRow]:
         row = checked(OutputRow, line.value, line.place)
         if row.prompt is not None and row.prompt not in prompts:
             what = f"no prompt has the id {shown(row.prompt)}"

@@ -12,9 +12,9 @@ BOUNDS: Final = {
     "imports in functions": 202,
     "import circles, all imports counted": 0,
     "conditions written as products": 25,
-    "public class names with two meanings": 14,
-    "modules": 532,
-    "lines of producer/schemas": 382,
+    "public class names with two meanings": 1,
+    "modules": 531,
+    "lines of producer/schemas": 381,
 }
 """The most that each figure may be; the others are for information."""
 

@@ -112,11 +112,11 @@ def test_a_repeated_key_means_its_last_value_to_both() -> None:
         (turn_wire.Signals, mementos.ThreadMementoSignals),
         (turn_wire.RequestMemento, mementos.ThreadMemento),
         (turn_wire.MementoRef, mementos.ThreadMementoRef),
-        (turn_wire.Affect, mementos.RequestAffect),
+        (turn_wire.WireAffect, mementos.RequestAffect),
         (turn_wire.WirePoint, mementos.RequestAffectPoint),
-        (turn_wire.Rollup, mementos.AffectRollup),
+        (turn_wire.WireRollup, mementos.AffectRollup),
         (turn_wire.WireShape, mementos.SummaryShape),
-        (memento.Memento, mementos.StoredMemento),
+        (memento.KeptMemento, mementos.StoredMemento),
     ],
 )
 def test_the_mirror_has_every_field(mirror: type[msgspec.Struct], contract: type[BaseModel]) -> None:

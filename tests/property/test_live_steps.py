@@ -13,9 +13,9 @@ from tests.support.live_thread import CALL, Thread, codes, rows
 from worker.breakpoint.context import RecentMessage, append_recent, retrieve_context
 from worker.breakpoint.engine import BreakpointDecision
 from worker.breakpoint.live_decisions import CALLED_DECISIONS, ModelAnswer
-from worker.breakpoint.memento import Memento
+from worker.breakpoint.memento import KeptMemento
 from worker.breakpoint.model_reply import read_reply
-from worker.breakpoint.orchestrator import RunPolicy, TurnReply, TurnResult, run_turn
+from worker.breakpoint.orchestrator import DecidedTurn, RunPolicy, TurnReply, run_turn
 from worker.breakpoint.orchestrator import Thread as Conversation
 from worker.breakpoint.prompt import prompt_of
 from worker.breakpoint.turn_wire import WireTurn, decode_turns
@@ -40,7 +40,7 @@ class AtOnce:
         """As the run says."""
         return turn.role == "user" and turn.model_shape is None and decision in self.worth
 
-    def retrieve_context(self, _thread: str, _message: str, memento: Memento) -> Sequence[str]:
+    def retrieve_context(self, _thread: str, _message: str, memento: KeptMemento) -> Sequence[str]:
         """Memento and last turns."""
         return retrieve_context(memento, self.recent)
 
@@ -59,14 +59,14 @@ def at_once(turns: Sequence[dict[str, Any]], policy: RunPolicy) -> list[tuple[st
         result = run_turn(
             one, thread, policy, f"t#{index}", model=AtOnce(CALLED_DECISIONS[policy.live], recent)
         )
-        assert isinstance(result, TurnResult)
+        assert isinstance(result, DecidedTurn)
         recent = append_recent(recent, (one.role.value, one.message), *_answer(result))
         arc = result.latest.shape.arc
         decided.append((str(result.verdict.decision), result.summary_updated, result.response, arc))
     return decided
 
 
-def _answer(result: TurnResult) -> list[tuple[str, str]]:
+def _answer(result: DecidedTurn) -> list[tuple[str, str]]:
     return [] if result.response is None else [("assistant", result.response)]
 
 

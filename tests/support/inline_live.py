@@ -17,7 +17,7 @@ from shared.settings import Settings
 from shared.upstream.model_target import ModelTarget
 from tests.support.eventually import eventually
 from tests.support.turn_files import write_turns
-from worker.executors.chunk import ChunkRunner, Summary
+from worker.executors.chunk import ChunkRunner, ChunkSummary
 from worker.executors.turns import make_executor
 from worker.process import WorkerProcess
 from worker.upstream.chat import ModelReply, ModelRequest
@@ -99,9 +99,9 @@ class InlineLive:
         made = SubmitOptions(**{"live": live, "await_disk": False, **options})
         return submit(self.ledger, self, source, options=made).run
 
-    def work(self) -> list[Summary]:
+    def work(self) -> list[ChunkSummary]:
         """Works on what is published until nothing is left."""
-        done = list[Summary]()
+        done = list[ChunkSummary]()
         while self.wakes:
             done.append(self._runner.run(self.wakes.pop(0)))
         return done

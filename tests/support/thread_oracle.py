@@ -16,7 +16,7 @@ import msgspec
 from shared.clock import parse_iso_ms
 from worker.breakpoint.idempotency import IDEMPOTENCY_CONFLICT
 from worker.breakpoint.memento import seed
-from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, TurnResult, run_turn
+from worker.breakpoint.orchestrator import DecidedTurn, Refusal, RunPolicy, Thread, run_turn
 from worker.breakpoint.turn_wire import WireTurn, decode_turns
 
 Row = Mapping[str, Any]
@@ -87,7 +87,7 @@ class ThreadOracle:
         return Expected("error", code, cached=False, result=result)
 
 
-def _result(turn: WireTurn, message_id: str, thread: Thread, outcome: TurnResult) -> dict[str, Any]:
+def _result(turn: WireTurn, message_id: str, thread: Thread, outcome: DecidedTurn) -> dict[str, Any]:
     decision, rule, reason = outcome.verdict
     return {
         "threadId": turn.thread_id,

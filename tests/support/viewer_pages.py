@@ -13,7 +13,7 @@ from producer.report.html.viewer import (
     Head,
     Metric,
     Page,
-    Row,
+    PageRow,
     Rows,
     begin,
     end,
@@ -61,7 +61,7 @@ def letters_of(at: int, cells: int) -> str:
     return ("f" + "p" * cells)[: cells - 1] + ("e" if at % 10 == 0 else "p")
 
 
-def row_of(at: int, cells: int, text: str = "") -> Row:
+def row_of(at: int, cells: int, text: str = "") -> PageRow:
     """One row; `text` is markup that stands in each answer."""
     letters = letters_of(at, cells)
     lead = f'<div class="lead"><b>case-{at}</b><p>What is {at}?</p><div data-part="asked" hidden>'
@@ -84,7 +84,7 @@ def row_of(at: int, cells: int, text: str = "") -> Row:
     reasons = [WHY[letter].format("…") for letter in letters if letter != "p"]
     facets = {"tag": ["odd" if at % 2 else "even"], "reason": reasons}
     html = "".join([*parts, "</article>"]).encode()
-    return Row(f"c{at}", html, letters, facets, {"latency": float(at * 7 % 101), "case": at})
+    return PageRow(f"c{at}", html, letters, facets, {"latency": float(at * 7 % 101), "case": at})
 
 
 def write_rows(path: Path, number: int, *, cells: int = 3, text: str = "") -> Path:

@@ -18,7 +18,7 @@ from producer.report.html.viewer import (
     Head,
     Metric,
     Page,
-    Row,
+    PageRow,
     Rows,
     balanced,
     begin,
@@ -84,8 +84,8 @@ def test_the_index_has_letters_facets_and_numbers_of_each_row(tmp_path: Path) ->
 def test_reasons_count_answers_and_chips_count_rows() -> None:
     """A reason that a row has twice counts twice, and the row once; what no row has is no chip."""
     rows = Rows(facets=("reason",))
-    rows.add(Row("a", b"", "ff", {"reason": ["too long", "too long"]}))
-    rows.add(Row("b", b"", "fp", {"reason": ["too long"]}))
+    rows.add(PageRow("a", b"", "ff", {"reason": ["too long", "too long"]}))
+    rows.add(PageRow("b", b"", "fp", {"reason": ["too long"]}))
     assert rows.answers("reason") == {"too long": 3}
     assert rows.having("reason") == {"too long": 2}
     chips = [Chip("show", "failed", "Failed"), Chip("show", "errors", "Errors")]
@@ -101,7 +101,7 @@ def test_very_many_values_of_a_facet_are_bounded() -> None:
     """Values that come after thousands of others are one value: memory does not grow with them."""
     rows = Rows(facets=("reason",))
     for at in range(MOST_VALUES + 5):
-        rows.add(Row(f"r{at}", b"", "f", {"reason": [f"reason {at}"]}))
+        rows.add(PageRow(f"r{at}", b"", "f", {"reason": [f"reason {at}"]}))
     assert rows.having("reason")[OTHER] == 5
     rows.close()
 
@@ -109,7 +109,7 @@ def test_very_many_values_of_a_facet_are_bounded() -> None:
 def test_a_page_holds_whatever_it_is_given() -> None:
     """Markup, half surrogate pairs and control characters are shown in each place, and end nothing."""
     rows = Rows(facets=("tag",))
-    rows.add(Row(NAME, b"", "f", {"tag": [NAME]}))
+    rows.add(PageRow(NAME, b"", "f", {"tag": [NAME]}))
     metric = Metric(NAME, NAME, NAME, 0.5, 0.1, 0.9, captions=(NAME, NAME))
     text = b"".join(
         [
@@ -161,7 +161,7 @@ def test_rows_wait_on_disk() -> None:
     try:
         for at in range(2_000):
             html = chance.randbytes(1_000).hex().encode() * 5
-            rows.add(Row(f"r{at}", html, "p", {"tag": ["a"]}, {"latency": 1.0}))
+            rows.add(PageRow(f"r{at}", html, "p", {"tag": ["a"]}, {"latency": 1.0}))
         assert sum(map(len, rows.pieces(Head(1)))) > 2_000_000
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from shared.clock import parse_iso_ms
 from shared.contracts.turn_vocabulary import AffectPhase, Confidence, IntensityBucket, PointSource
-from worker.breakpoint.turn_wire import Affect, Rollup, WireAffectSignal, WirePoint
+from worker.breakpoint.turn_wire import WireAffect, WireAffectSignal, WirePoint, WireRollup
 
 WINDOW_MS: Final = 30 * 60 * 1000
 MAX_POINTS: Final = 5
@@ -79,8 +79,8 @@ def point_of(signal: WireAffectSignal, message_id: str) -> WirePoint:
 
 
 def with_point(
-    affect: Affect, times_ms: Sequence[int], point: WirePoint, now_iso: str
-) -> tuple[Affect, tuple[int, ...]]:
+    affect: WireAffect, times_ms: Sequence[int], point: WirePoint, now_iso: str
+) -> tuple[WireAffect, tuple[int, ...]]:
     """Adds a point and computes the rollup of the points in the window.
 
     Args:
@@ -98,8 +98,8 @@ def with_point(
         fresh = [at for at, time_ms in enumerate(times_ms) if time_ms >= oldest_ms]
         points, times_ms = tuple(points[at] for at in fresh), tuple(times_ms[at] for at in fresh)
     phase = _phase(point.intensity, points[-1].intensity if points else None)
-    rolled = Rollup(phase, _bucket(point.intensity), now_iso)
-    return Affect((*points, point)[-MAX_POINTS:], rolled), (*times_ms, now_ms)[-MAX_POINTS:]
+    rolled = WireRollup(phase, _bucket(point.intensity), now_iso)
+    return WireAffect((*points, point)[-MAX_POINTS:], rolled), (*times_ms, now_ms)[-MAX_POINTS:]
 
 
 def signal_of_reply(value: object) -> WireAffectSignal | None:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from worker.breakpoint.closure import on_one_line
-from worker.breakpoint.memento import Memento
+from worker.breakpoint.memento import KeptMemento
 
 MAX_RECENT: Final = 12
 """Messages and answers stored per thread."""
@@ -69,7 +69,7 @@ def append_recent(recent: Sequence[RecentMessage], *more: tuple[str, str]) -> li
     return kept[::-1]
 
 
-def retrieve_context(memento: Memento, recent: Sequence[RecentMessage]) -> list[str]:
+def retrieve_context(memento: KeptMemento, recent: Sequence[RecentMessage]) -> list[str]:
     """Returns the paragraphs about the thread that the prompt contains.
 
     Args:
@@ -83,7 +83,7 @@ def retrieve_context(memento: Memento, recent: Sequence[RecentMessage]) -> list[
     return items
 
 
-def memento_lines(memento: Memento) -> list[str]:
+def memento_lines(memento: KeptMemento) -> list[str]:
     """Writes a memento as six labelled lines."""
     rollup = memento.affect.rollup
     fields = {

@@ -28,13 +28,13 @@ from worker.breakpoint.context import (
 from worker.breakpoint.engine import BreakpointDecision
 from worker.breakpoint.idempotency import CodedLine, Requests
 from worker.breakpoint.lines import LiveLine, encode
-from worker.breakpoint.memento import Memento
+from worker.breakpoint.memento import KeptMemento
 from worker.breakpoint.model_reply import ReadReply, read_reply
 from worker.breakpoint.orchestrator import (
+    DecidedTurn,
     Refusal,
     RunPolicy,
     TurnReply,
-    TurnResult,
     affect_signal_of,
     run_turn,
 )
@@ -186,7 +186,7 @@ class _SingleAnswerModel:
         self,
         thread_id: str,  # noqa: ARG002 - the port's signature; the thread is at hand
         message: str,  # noqa: ARG002 - as above: what is retrieved does not depend on it
-        request_thread_memento: Memento,
+        request_thread_memento: KeptMemento,
     ) -> Sequence[str]:
         """Collects memento and last turns."""
         self.context = retrieve_context(request_thread_memento, self.recent)
@@ -271,7 +271,7 @@ class _LiveDecider:
         return code, self._in_full(message_id, result, None, [])
 
     def _answered(
-        self, code: str, message_id: str, result: TurnResult, model: _SingleAnswerModel
+        self, code: str, message_id: str, result: DecidedTurn, model: _SingleAnswerModel
     ) -> CodedLine:
         """Encodes the result of a turn that the model answered."""
         assert model.model_answer is not None  # noqa: S101 - the caller has looked
@@ -291,7 +291,7 @@ class _LiveDecider:
         return code, self._in_full(message_id, result, call, events)
 
     def _in_full(
-        self, message_id: str, result: TurnResult, call: TracedCall | None, events: Sequence[Event]
+        self, message_id: str, result: DecidedTurn, call: TracedCall | None, events: Sequence[Event]
     ) -> bytes:
         """Encodes a result without reference to the one before it."""
         self._plain.lines.reset()

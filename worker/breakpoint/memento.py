@@ -14,11 +14,11 @@ from shared.clock import parse_iso_ms
 from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket, PointSource, RequestPointSource
 from worker.breakpoint.affect import point_of, with_point
 from worker.breakpoint.turn_wire import (
-    Affect,
     RequestMemento,
-    Rollup,
+    WireAffect,
     WireAffectSignal,
     WirePoint,
+    WireRollup,
     WireShape,
     WireTurn,
 )
@@ -31,7 +31,7 @@ FROM_REQUEST: Final = "request_context.thread_memento"
 FROM_STORE: Final = "stored_latest"
 
 
-class Memento(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class KeptMemento(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The summary of a thread, v0.1, as it is answered."""
 
     memento_id: str
@@ -46,7 +46,7 @@ class Memento(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     parked: list[str]
     decisions: list[str]
     next: list[str]
-    affect: Affect
+    affect: WireAffect
 
 
 class Latest(msgspec.Struct, frozen=True, gc=False):
@@ -62,7 +62,7 @@ class Latest(msgspec.Struct, frozen=True, gc=False):
     """Time when a turn changed it last."""
     shape: WireShape
     """The five summary fields."""
-    affect: Affect
+    affect: WireAffect
     """The emotional state."""
     point_times_ms: tuple[int, ...]
     """Time of each affect point, epoch milliseconds."""
@@ -73,10 +73,10 @@ class Latest(msgspec.Struct, frozen=True, gc=False):
         return STORED_VERSION
 
     @property
-    def memento(self) -> Memento:
+    def memento(self) -> KeptMemento:
         """The public form."""
         shape = self.shape
-        return Memento(
+        return KeptMemento(
             self.memento_id,
             self.memento_id,
             self.thread_id,
@@ -93,7 +93,7 @@ class Latest(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-def latest_of(memento: Memento, point_times_ms: Sequence[int]) -> Latest:
+def latest_of(memento: KeptMemento, point_times_ms: Sequence[int]) -> Latest:
     """Takes a stored memento apart again."""
     return Latest(
         memento.memento_id,
@@ -108,7 +108,7 @@ def latest_of(memento: Memento, point_times_ms: Sequence[int]) -> Latest:
 
 def seed(thread_id: str, now_iso: str) -> Latest:
     """Makes the empty memento of a thread that has none."""
-    affect = Affect((), Rollup(AffectPhase.SETTLED.value, IntensityBucket.LOW.value, now_iso))
+    affect = WireAffect((), WireRollup(AffectPhase.SETTLED.value, IntensityBucket.LOW.value, now_iso))
     name = f"memento_latest_{thread_id}"
     return Latest(name, thread_id, now_iso, now_iso, WireShape(SEED_ARC, [], [], [], []), affect, ())
 
@@ -116,7 +116,7 @@ def seed(thread_id: str, now_iso: str) -> Latest:
 def from_request(memento: RequestMemento) -> Latest:
     """Turns a client's memento into the stored form; its rollup is trusted as it is."""
     rollup = memento.affect.rollup
-    affect = Affect(tuple(map(_stored_point, memento.affect.points)), rollup)
+    affect = WireAffect(tuple(map(_stored_point, memento.affect.points)), rollup)
     return Latest(
         memento.memento_id,
         memento.thread_id,

@@ -23,7 +23,7 @@ from worker.breakpoint.engine import (
     decide_with_rule,
     should_freeze_summary_at_peak,
 )
-from worker.breakpoint.memento import FROM_REQUEST, Latest, Memento, resolve_baseline, updated
+from worker.breakpoint.memento import FROM_REQUEST, KeptMemento, Latest, resolve_baseline, updated
 from worker.breakpoint.turn_wire import SignalItem, WireAffectSignal, WireShape, WireTurn
 
 ETAG_CONFLICT: Final = "etag_conflict"
@@ -122,7 +122,7 @@ class Model(Protocol):
         """Returns whether the turn is to be answered by the model."""
 
     def retrieve_context(
-        self, thread_id: str, message: str, request_thread_memento: Memento
+        self, thread_id: str, message: str, request_thread_memento: KeptMemento
     ) -> Sequence[str]:
         """Returns the paragraphs about the thread that the prompt contains."""
 
@@ -139,7 +139,7 @@ class Refusal(NamedTuple):
     """For people."""
 
 
-class TurnResult(msgspec.Struct, frozen=True, gc=False):
+class DecidedTurn(msgspec.Struct, frozen=True, gc=False):
     """The result of a turn."""
 
     verdict: RuleDecision
@@ -170,7 +170,7 @@ def run_turn(
     *,
     model: Model | None = None,
     trace: Trace | None = None,
-) -> TurnResult | Refusal:
+) -> DecidedTurn | Refusal:
     """Takes one turn through the flow.
 
     With its comments it is longer than 40 lines: the nine steps belong together, in one piece.
@@ -218,7 +218,7 @@ def run_turn(
         thread.consume(signals)
 
     # 9. The response contains the decision and the thread's new state.
-    return TurnResult(verdict, peak_guardrail_active, shape is not None, source, previous, latest, response)
+    return DecidedTurn(verdict, peak_guardrail_active, shape is not None, source, previous, latest, response)
 
 
 def affect_signal_of(turn: WireTurn) -> WireAffectSignal | None:
@@ -252,7 +252,7 @@ def decide(turn: WireTurn, signals: Sequence[SignalItem]) -> RuleDecision:
     )
 
 
-def is_summary_frozen(previous: Latest | Memento, decision: BreakpointDecision) -> bool:
+def is_summary_frozen(previous: Latest | KeptMemento, decision: BreakpointDecision) -> bool:
     """Applies the peak guardrail to the thread's state before the turn."""
     rollup = previous.affect.rollup
     return should_freeze_summary_at_peak(

@@ -24,7 +24,7 @@ from shared.codecs.turn_lines import LineWriter
 from worker.breakpoint.engine import DECISION_OF_RULE
 from worker.breakpoint.idempotency import CodedLine, Requests, request_ids
 from worker.breakpoint.lines import ResultLine, encode, error_line
-from worker.breakpoint.memento import Latest, Memento, latest_of, seed
+from worker.breakpoint.memento import KeptMemento, Latest, latest_of, seed
 from worker.breakpoint.orchestrator import Refusal, RunPolicy, SignalName, Thread, run_turn
 from worker.breakpoint.turn_wire import WireTurn, decode_turns
 
@@ -103,7 +103,7 @@ class _State(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
 
 
 _decode_state: Final = msgspec.json.Decoder(_State).decode
-_decode_memento: Final = msgspec.json.Decoder(Memento).decode
+_decode_memento: Final = msgspec.json.Decoder(KeptMemento).decode
 
 
 CODES: Final = {

@@ -27,7 +27,7 @@ class Signals(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     items: list[SignalItem] = []
 
 
-class Rollup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class WireRollup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Phase and intensity derived from the affect points."""
 
     phase: str
@@ -45,11 +45,11 @@ class WirePoint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     source: str
 
 
-class Affect(msgspec.Struct, frozen=True, gc=False):
+class WireAffect(msgspec.Struct, frozen=True, gc=False):
     """The emotional state of a thread: its latest points, oldest first, and their rollup."""
 
     points: tuple[WirePoint, ...]
-    rollup: Rollup
+    rollup: WireRollup
 
 
 class WireShape(msgspec.Struct, frozen=True, gc=False):
@@ -74,7 +74,7 @@ class RequestMemento(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     parked: list[str]
     decisions: list[str]
     next: list[str]
-    affect: Affect
+    affect: WireAffect
     signals: Signals | None = None
 
 

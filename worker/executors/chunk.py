@@ -36,7 +36,7 @@ PREFIX: Final = "proctor."
 logger = logging.getLogger(__name__)
 
 
-class Summary(TypedDict, total=False):
+class ChunkSummary(TypedDict, total=False):
     """What a task returns; Flower shows it, and of a long one its beginning."""
 
     passed: int
@@ -58,7 +58,7 @@ class Summary(TypedDict, total=False):
     """Why nothing, or not everything, was done."""
 
 
-def count_outcomes(summary: Summary, outcomes: Iterable[Outcome]) -> None:
+def count_outcomes(summary: ChunkSummary, outcomes: Iterable[Outcome]) -> None:
     """Counts the outcomes of items that were written."""
     found = Counter(outcomes)
     summary["passed"] += found[Outcome.PASSED]
@@ -69,7 +69,7 @@ def count_outcomes(summary: Summary, outcomes: Iterable[Outcome]) -> None:
 class Executor(Protocol):
     """Works on chunks of one kind; one object per process, used by several threads."""
 
-    def execute(self, lease: Lease) -> Summary:
+    def execute(self, lease: Lease) -> ChunkSummary:
         """Claims a chunk, works on its items and commits them; the last commit gives the chunk back."""
 
 
@@ -94,7 +94,7 @@ class ChunkRunner:
         self._parent_of = parent_of
         self._failures: OrderedDict[tuple[str, str], int] = OrderedDict()
 
-    def run(self, wake: Wake) -> Summary:
+    def run(self, wake: Wake) -> ChunkSummary:
         """Processes one chunk and returns a short summary for Flower."""
         with (
             structlog.contextvars.bound_contextvars(run=wake.run, chunk=wake.chunk),
@@ -117,7 +117,7 @@ class ChunkRunner:
         parent = self._parent_of(wake.run) if self._parent_of else ""
         return tracing.span("chunk", attributes, kind="consumer", parent=parent)
 
-    def _run(self, wake: Wake) -> Summary:
+    def _run(self, wake: Wake) -> ChunkSummary:
         kind = kind_named(wake.kind)
         with self._process.slot(kind) as is_free:
             if not is_free:
@@ -144,7 +144,7 @@ class ChunkRunner:
                     logger.warning("lease lost")
                 self._process.leases.close(lease)
 
-    def _failed(self, lease: Lease, error: Exception) -> Summary:
+    def _failed(self, lease: Lease, error: Exception) -> ChunkSummary:
         failures = self._count_failure(lease)
         logger.error("chunk failed", extra={"failures": failures}, exc_info=error)
         if failures >= MOST_FAILURES:
@@ -170,7 +170,7 @@ class ChunkRunner:
         return failures
 
 
-def _describe(span: tracing.Span, summary: Summary) -> None:
+def _describe(span: tracing.Span, summary: ChunkSummary) -> None:
     decided, retried, status = summary.get("decided"), summary.get("retried"), summary.get("status")
     span.set({f"{PREFIX}decided": decided, f"{PREFIX}retried": retried, f"{PREFIX}status": status})
 

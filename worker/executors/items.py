@@ -26,7 +26,7 @@ from shared.ledger import ClaimedItem, Row, Try
 from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.upstream.costs import MOST_USD
-from worker.executors.chunk import PREFIX, RUNS, Summary, claim_chunk, count_outcomes
+from worker.executors.chunk import PREFIX, RUNS, ChunkSummary, claim_chunk, count_outcomes
 from worker.executors.claim_loop import ClaimLoop, Finished, PoolItem
 from worker.in_flight_limit import Admission
 from worker.lease_table import LOST, Lease
@@ -149,7 +149,7 @@ class ItemsExecutor(Generic[R]):
 
         self._open_run = open_run
 
-    def execute(self, lease: Lease) -> Summary:
+    def execute(self, lease: Lease) -> ChunkSummary:
         """Executes what is due of the chunk; the last commit gives the chunk back."""
         process = self._process
         if (admission := process.in_flight.admit(lease.items, lambda: process.leases.is_draining)) is None:
@@ -161,8 +161,8 @@ class ItemsExecutor(Generic[R]):
         finally:
             admission.close()
 
-    def _claim(self, lease: Lease, admission: Admission) -> Summary:
-        summary = Summary(passed=0, failed=0, errors=0, decided=0, retried=0, chunk=lease.chunk)
+    def _claim(self, lease: Lease, admission: Admission) -> ChunkSummary:
+        summary = ChunkSummary(passed=0, failed=0, errors=0, decided=0, retried=0, chunk=lease.chunk)
         claim = claim_chunk(self._process, lease)
         if claim.status != "ok":
             summary["status"] = claim.status
@@ -185,7 +185,7 @@ class _ClaimedItems(Generic[R]):
         engine: Engine[R],
         items: Sequence[Item],
         admission: Admission,
-        summary: Summary,
+        summary: ChunkSummary,
     ) -> None:
         self._loop, self._engine, self._summary = loop, engine, summary
         self._process, self._lease = loop.process, loop.lease

@@ -26,7 +26,7 @@ from worker.queries.checks import fold_apostrophes, outcome, query_result
 from worker.queries.reply import Reply
 from worker.upstream.endpoints import api_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
-from worker.upstream.gate import Gate, Sent
+from worker.upstream.gate import CallGate, Sent
 from worker.upstream.query_client import QueryRequest, build_request, send_once
 from worker.upstream.retry import QueryRetryPolicy, plan_query_retry
 from worker.upstream.telemetry import http_attributes, log_failure
@@ -50,7 +50,7 @@ class QueriesEngine:
         packing: how the texts of the run are stored.
     """
 
-    def __init__(self, name: str, run: QueryRun, loop: Loop, gate: Gate, packing: Packing) -> None:
+    def __init__(self, name: str, run: QueryRun, loop: Loop, gate: CallGate, packing: Packing) -> None:
         self.together = max(run.concurrency, run.together)
         self.packing = packing
         self._run = run

@@ -38,7 +38,7 @@ from worker.breakpoint.thread_decider import (
     tally_of,
 )
 from worker.breakpoint.turn_wire import decode_turns
-from worker.executors.chunk import PREFIX, Summary, claim_chunk
+from worker.executors.chunk import PREFIX, ChunkSummary, claim_chunk
 from worker.executors.live import DecidedThread, LiveClaim, open_live_thread
 from worker.lease_table import LOST, Lease
 from worker.process import WorkerProcess
@@ -84,9 +84,9 @@ class TurnsExecutor:
         self._policy = lru_cache(POLICIES)(lambda run: policy_of(run, store.info(run).snapshot))
         self._live_settings = lru_cache(POLICIES)(lambda run: LiveRun.from_snapshot(store.info(run).snapshot))
 
-    def execute(self, lease: Lease) -> Summary:
+    def execute(self, lease: Lease) -> ChunkSummary:
         """Decides the chunk's turns; the last commit gives the chunk back, which closes it if all is done."""
-        summary = Summary(
+        summary = ChunkSummary(
             errors=0, must=0, should=0, skip=0, decided=0, threads=0, retried=0, chunk=lease.chunk
         )
         is_over = False
@@ -99,7 +99,7 @@ class TurnsExecutor:
             is_over = self._execute_claim(lease, claim, summary)
         return summary
 
-    def _execute_claim(self, lease: Lease, claim: Claim, summary: Summary) -> bool:
+    def _execute_claim(self, lease: Lease, claim: Claim, summary: ChunkSummary) -> bool:
         """Decides and commits what one claim handed out; returns whether the work on the chunk is over."""
         known = self._known_requests(claim)
         batch, live = CommitBatch(), list[tuple[ClaimedThread, list[Batch]]]()
@@ -134,7 +134,7 @@ class TurnsExecutor:
         claim: Claim,
         live: Sequence[tuple[ClaimedThread, list[Batch]]],
         known: Mapping[str, bytes],
-        summary: Summary,
+        summary: ChunkSummary,
     ) -> tuple[int, bool]:
         """Executes live threads; returns the earliest due time, and whether any turn was committed."""
         write = partial(commit_in_batches, self._process, lease, summary)
@@ -285,7 +285,7 @@ def commit_batch(
     process: WorkerProcess,
     lease: Lease,
     batch: CommitBatch,
-    summary: Summary,
+    summary: ChunkSummary,
     *,
     back: bool = False,
     hold: bool = False,
@@ -334,7 +334,12 @@ def commit_batch(
 
 
 def commit_in_batches(
-    process: WorkerProcess, lease: Lease, summary: Summary, decided: Iterable[DecidedThread], *, hold: bool
+    process: WorkerProcess,
+    lease: Lease,
+    summary: ChunkSummary,
+    decided: Iterable[DecidedThread],
+    *,
+    hold: bool,
 ) -> Sequence[bool]:
     """Commits decided threads in as many batches as they need; see `CommitInBatches`."""
     accepted, batch = list[bool](), CommitBatch()
@@ -348,7 +353,7 @@ def commit_in_batches(
     return accepted
 
 
-def _count(summary: Summary, lease: Lease, batch: CommitBatch, accepted: Iterable[bool]) -> None:
+def _count(summary: ChunkSummary, lease: Lease, batch: CommitBatch, accepted: Iterable[bool]) -> None:
     written = list(compress(batch.codes, accepted))
     codes = list(chain.from_iterable(written))
     tally = tally_of(codes)

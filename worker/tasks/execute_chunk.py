@@ -10,7 +10,7 @@ from celery import Celery
 
 from shared.kinds import Kind
 from shared.ledger import Wake
-from worker.executors.chunk import ChunkRunner, Summary
+from worker.executors.chunk import ChunkRunner, ChunkSummary
 from worker.kinds import executed_kinds
 
 _runners: list[ChunkRunner] = []
@@ -27,8 +27,8 @@ def set_runner(runner: ChunkRunner) -> None:
     _runners[:] = [runner]
 
 
-def _task_of(kind: Kind) -> Callable[..., Summary]:
-    def execute_chunk(*, run: str, chunk: str, items: int = 0, first: str = "") -> Summary:
+def _task_of(kind: Kind) -> Callable[..., ChunkSummary]:
+    def execute_chunk(*, run: str, chunk: str, items: int = 0, first: str = "") -> ChunkSummary:
         return _runners[0].run(Wake(kind.name, run, chunk, items, first))
 
     return execute_chunk

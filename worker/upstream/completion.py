@@ -71,7 +71,7 @@ class UnreadableReplyError(UpstreamError):
     """A reply is not JSON, nor a stream of it."""
 
 
-class Message(NamedTuple):
+class CompletionMessage(NamedTuple):
     """The texts of a message, or of a piece of one."""
 
     text: str | None
@@ -131,16 +131,16 @@ def _said(text: str, reasoning: str) -> tuple[str, str]:
     return without_half_pairs(text), without_half_pairs(reasoning)
 
 
-def read_message(message: Any) -> Message:
+def read_message(message: Any) -> CompletionMessage:
     """Finds the texts of a message, or of a piece of one.
 
     >>> read_message({"content": [{"type": "text", "text": "Hi"}]}).text
     'Hi'
     >>> read_message({"content": None, "refusal": "No."})
-    Message(text=None, reasoning='', refusal='No.')
+    CompletionMessage(text=None, reasoning='', refusal='No.')
     """
     if not isinstance(message, dict):
-        return Message(None)
+        return CompletionMessage(None)
     refused = message.get("refusal")
     refusal = refused if isinstance(refused, str) else ""
     thought = message.get("reasoning_content") or message.get("reasoning")
@@ -150,8 +150,8 @@ def read_message(message: Any) -> Message:
         reasoning += "".join(_part(part, "thinking") for part in content)
         refusal = refusal or "".join(_part(part, "refusal") for part in content)
         texts = [_part(part, "text") for part in content if _is_text(part)]
-        return Message("".join(texts) if texts else None, reasoning, refusal)
-    return Message(content if isinstance(content, str) else None, reasoning, refusal)
+        return CompletionMessage("".join(texts) if texts else None, reasoning, refusal)
+    return CompletionMessage(content if isinstance(content, str) else None, reasoning, refusal)
 
 
 def _is_text(part: Any) -> bool:
@@ -190,7 +190,7 @@ def read_completion(reply: Any) -> Completion:
 
 
 def _completion(
-    message: Message,
+    message: CompletionMessage,
     calls: Sequence[dict[str, Any]],
     finish_reason: str,
     usage: tuple[int | None, int | None],
@@ -370,7 +370,7 @@ class StreamAssembler:
                 FailureReason.CONNECTION_LOST, "the connection broke before the answer was complete"
             )
         text = "".join(self._texts) if self._has_text else None
-        message = Message(text, "".join(self._thoughts), "".join(self._refusals))
+        message = CompletionMessage(text, "".join(self._thoughts), "".join(self._refusals))
         calls = self._calls.finish()
         return _completion(message, calls, self._reason, self._usage)
 

@@ -44,7 +44,7 @@ async def always(_owner: str) -> bool:
     return True
 
 
-class Gate:
+class CallGate:
     """Makes calls to endpoints within their limits, each with a permit and a time limit.
 
     Args:

@@ -47,7 +47,7 @@ from worker.upstream.embeddings import (
 )
 from worker.upstream.endpoints import Endpoint, model_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
-from worker.upstream.gate import Gate, Sent
+from worker.upstream.gate import CallGate, Sent
 from worker.upstream.retry import ModelRetryPolicy, plan_retry
 from worker.upstream.telemetry import (
     chat_attributes,
@@ -185,7 +185,7 @@ class ModelCaller:
 
     def __init__(
         self,
-        gate: Gate,
+        gate: CallGate,
         clients: ModelClient,
         cache: ResponseCache,
         budget: Budget,

@@ -22,7 +22,7 @@ from worker.upstream import constants
 from worker.upstream.budget import Budget
 from worker.upstream.cache import ResponseCache
 from worker.upstream.contacts import Contacts
-from worker.upstream.gate import Gate, always
+from worker.upstream.gate import CallGate, always
 from worker.upstream.limiter import Limiter
 from worker.upstream.model_caller import ModelCaller
 from worker.upstream.script_batcher import ScriptBatcher
@@ -51,7 +51,7 @@ class UpstreamStack:
         on_unreachable: called, in a thread, when Redis stayed away for longer than the patience; ends the
             process.
         session: returns the process's HTTP session; called on the loop.
-        confirm: says whether a claim token still holds; see `Gate`.
+        confirm: says whether a claim token still holds; see `CallGate`.
         cache_ttl_s: how long answers of models are kept.
     """
 
@@ -68,7 +68,7 @@ class UpstreamStack:
         renew_s = ledger.times.lease_ms / RENEWALS / 1000
         self._scripts = ScriptBatcher(caller, renew_s=renew_s, on_unreachable=on_unreachable)
         self._session = session
-        self.gate = Gate(Limiter(self._scripts), confirm=confirm)
+        self.gate = CallGate(Limiter(self._scripts), confirm=confirm)
         """Makes each call within the limits."""
         self.cache = ResponseCache(self._scripts, ttl_s=cache_ttl_s)
         """Answers of models that were given before."""

@@ -139,7 +139,7 @@ class Judge(Protocol):
         ...
 
 
-class Sandbox(Protocol):
+class UntrustedRunner(Protocol):
     """Runs what cannot be trusted where it can be stopped; raises when it had to be.
 
     What it raises fails the stage, except for a `CheckUnusableError`: then there is no verdict on the output.
@@ -155,7 +155,7 @@ class Sandbox(Protocol):
 
 
 @runtime_checkable
-class CheckSandbox(Sandbox, Protocol):
+class CheckSandbox(UntrustedRunner, Protocol):
     """A sandbox that also calls functions of checks."""
 
     def check(self, name: str, text: str, context: str) -> Any:

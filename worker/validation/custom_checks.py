@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from shared.contracts.case_vocabulary import pattern_error
 from shared.errors import CheckUnusableError
-from worker.validation.case_verdict import Finding, Sandbox, failed, passed
+from worker.validation.case_verdict import Finding, UntrustedRunner, failed, passed
 from worker.validation.display import cut, escape_surrogates, show
 
 MAX_KEPT_CHARS: Final = 1_000
@@ -17,7 +17,7 @@ RETURN_PAIR: Final = 2
 """A validator returns a verdict, or a verdict and a text."""
 
 
-def find_pattern(pattern: str, text: str, sandbox: Sandbox | None) -> Finding:
+def find_pattern(pattern: str, text: str, sandbox: UntrustedRunner | None) -> Finding:
     r"""Searches a text, in the sandbox if there is one.
 
     Raises:
@@ -56,7 +56,7 @@ def _place(found: Any, text: str) -> tuple[list[int] | None, str | None]:
     return [first, first + len(found)] if is_only_place else None, found
 
 
-def call_validator(name: str, text: str, sandbox: Sandbox | None) -> Finding:
+def call_validator(name: str, text: str, sandbox: UntrustedRunner | None) -> Finding:
     """Calls a validator, in the sandbox only: it is code from outside.
 
     Raises:

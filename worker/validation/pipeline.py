@@ -31,9 +31,9 @@ from worker.validation.case_verdict import (
     CheckResult,
     Finding,
     Judge,
-    Sandbox,
     StageOutcome,
     StageResult,
+    UntrustedRunner,
     ValidationResult,
     failed,
     passed,
@@ -63,7 +63,7 @@ class _PipelineState:
 
     case: Case
     raw_output: str
-    sandbox: Sandbox | None
+    sandbox: UntrustedRunner | None
     parsed: dict[str, Any] | None = None
     differences: Mapping[str, Any] | None = None
     stages: list[StageResult] = field(default_factory=list)
@@ -83,7 +83,7 @@ def validate(
     raw_output: str,
     *,
     judge: Judge | None = None,
-    sandbox: Sandbox | None = None,
+    sandbox: UntrustedRunner | None = None,
 ) -> ValidationResult:
     """Judges one output.
 
@@ -124,7 +124,7 @@ def before_judge(
     case: Case | Mapping[str, Any],
     raw_output: str,
     *,
-    sandbox: Sandbox | None = None,
+    sandbox: UntrustedRunner | None = None,
     checks: Sequence[Check] | None = None,
     answer: Answer = NOTHING_RECORDED,
 ) -> ValidationResult:

@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 
 from shared.errors import ValidatorSecurityError
 from worker.validation.policy_rules import PolicyRules
-from worker.validation.policy_vocabulary import MAX_SOURCE_CHARS, Violation
+from worker.validation.policy_vocabulary import MAX_SOURCE_CHARS, PolicyViolation
 
 _PARSING: Final = Lock()
 
 
-class Problem(NamedTuple):
+class PolicyProblem(NamedTuple):
     """One thing that a validators file may not do."""
 
     line: int
@@ -58,7 +58,7 @@ def check_validator_source(source: str, name: str = "validators") -> None:
         )
 
 
-def first_problem(source: str) -> Problem | None:
+def first_problem(source: str) -> PolicyProblem | None:
     """Returns the first thing in a file that validators may not do, if there is one.
 
     Raises:
@@ -69,16 +69,16 @@ def first_problem(source: str) -> Problem | None:
     """
     if len(source) > MAX_SOURCE_CHARS:
         what = f"{len(source):,} characters are more than {MAX_SOURCE_CHARS:,}"
-        return Problem(1, 1, what, "size")
+        return PolicyProblem(1, 1, what, "size")
     try:
         PolicyRules(tree := _parse(source)).visit(tree)
-    except Violation as violation:
+    except PolicyViolation as violation:
         node = violation.node
-        return Problem(
+        return PolicyProblem(
             getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1, violation.what, violation.rule
         )
     except (RecursionError, MemoryError):
-        return Problem(1, 1, "the code is nested too deeply to be read", "size")
+        return PolicyProblem(1, 1, "the code is nested too deeply to be read", "size")
     except (ValueError, UnicodeError) as error:
         # A character that no source may hold, such as NUL: for the caller, no Python like any other.
         raise SyntaxError(str(error)) from None

@@ -29,7 +29,7 @@ from worker.validation.policy_vocabulary import (
     MODULES,
     NAMED_AT_RUN_TIME,
     OPEN_DUNDER_NAMES,
-    Violation,
+    PolicyViolation,
     attribute_problem,
     format_problem,
     member_problem,
@@ -44,7 +44,7 @@ BUILT_CLASS: Final = "classes made by type()"
 
 
 class PolicyRules(ast.NodeVisitor):
-    """Raises a `Violation` at the first thing that validators may not do.
+    """Raises a `PolicyViolation` at the first thing that validators may not do.
 
     Args:
         tree: the file.
@@ -62,7 +62,7 @@ class PolicyRules(ast.NodeVisitor):
         """Only modules of the list."""
         for alias in node.names:
             if alias.name not in MODULES:
-                raise Violation(node, f"import of {alias.name} is not allowed", IMPORTS)
+                raise PolicyViolation(node, f"import of {alias.name} is not allowed", IMPORTS)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         """Only public names of modules of the list, each by its name."""
@@ -71,14 +71,16 @@ class PolicyRules(ast.NodeVisitor):
         module = node.module or ""
         if node.level or module not in MODULES:
             shown = "." * node.level + module
-            raise Violation(node, f"import from {shown} is not allowed", IMPORTS)
+            raise PolicyViolation(node, f"import from {shown} is not allowed", IMPORTS)
         for alias in node.names:
             if alias.name == "*":
-                raise Violation(node, f"import of everything from {node.module} is not allowed", IMPORTS)
+                raise PolicyViolation(
+                    node, f"import of everything from {node.module} is not allowed", IMPORTS
+                )
             if problem := member_problem(module, alias.name):
-                raise Violation(node, problem, WALK)
+                raise PolicyViolation(node, problem, WALK)
             if not self._tries and (problem := missing_problem(module, alias.name)):
-                raise Violation(node, problem, IMPORTS)
+                raise PolicyViolation(node, problem, IMPORTS)
 
     def visit_Try(self, node: ast.Try) -> None:
         """An import that may fail is the file's own business."""
@@ -90,15 +92,15 @@ class PolicyRules(ast.NodeVisitor):
         """No blocked builtin, no module as a value, nothing that takes attributes' names."""
         name = node.id
         if name in FOLLOWED_NAMES and not isinstance(node.ctx, ast.Load):
-            raise Violation(node, f"{name} may not be set", COMPUTED)
+            raise PolicyViolation(node, f"{name} may not be set", COMPUTED)
         if name in self._own:
             return
         if name in BLOCKED_NAMES and isinstance(node.ctx, ast.Load):
-            raise Violation(node, f"{name} is blocked", BLOCKED)
+            raise PolicyViolation(node, f"{name} is blocked", BLOCKED)
         if name.startswith("__") and name.endswith("__") and name not in OPEN_DUNDER_NAMES:
-            raise Violation(node, f"{name} is blocked", BLOCKED)
+            raise PolicyViolation(node, f"{name} is blocked", BLOCKED)
         if name in ATTRIBUTE_CALLS and isinstance(node.ctx, ast.Load):
-            raise Violation(
+            raise PolicyViolation(
                 node, f"{name} may only be called, with an attribute's name written out", COMPUTED
             )
         member = self._member(node)
@@ -108,13 +110,13 @@ class PolicyRules(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """No special attribute, no module inside a module, no format made at run time."""
         if problem := attribute_problem(node.attr):
-            raise Violation(node, problem, SPECIAL)
+            raise PolicyViolation(node, problem, SPECIAL)
         if node.attr in FOLLOWED_NAMES and not isinstance(node.ctx, ast.Load):
-            raise Violation(node, f"{node.attr} may not be set", COMPUTED)
+            raise PolicyViolation(node, f"{node.attr} may not be set", COMPUTED)
         above = self._member(node.value)
         if above is not None:
             if not isinstance(node.ctx, ast.Load):
-                raise Violation(node, f"{above} may not be changed", WALK)
+                raise PolicyViolation(node, f"{above} may not be changed", WALK)
             if not above.name:
                 self._check_member(node, above.module, node.attr)
                 whole = self._member(node)
@@ -136,7 +138,7 @@ class PolicyRules(ast.NodeVisitor):
                 arguments = self._check_attribute_call(node, called.id)
                 called = None
             elif called.id == "type" and not _is_question(node):
-                raise Violation(node, "type may only be asked for the type of something", BUILT_CLASS)
+                raise PolicyViolation(node, "type may only be asked for the type of something", BUILT_CLASS)
         member = None if called is None else self._member(called)
         if member in NAMED_AT_RUN_TIME:
             self._check_named(node, str(member))
@@ -153,22 +155,22 @@ class PolicyRules(ast.NodeVisitor):
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             is_special = key.value.startswith("__") and key.value not in OPEN_DUNDER_NAMES
             if is_special and attribute_problem(key.value):
-                raise Violation(node, f"key {key.value!r} is blocked", SPECIAL)
+                raise PolicyViolation(node, f"key {key.value!r} is blocked", SPECIAL)
         self.generic_visit(node)
 
     def visit_MatchClass(self, node: ast.MatchClass) -> None:
         """Patterns read attributes too."""
         for name in node.kwd_attrs:
             if problem := attribute_problem(name):
-                raise Violation(node, problem, SPECIAL)
+                raise PolicyViolation(node, problem, SPECIAL)
             if name in FORMATTING:
-                raise Violation(node, f"{name} needs a format that is written out", FORMATS)
+                raise PolicyViolation(node, f"{name} needs a format that is written out", FORMATS)
         self.generic_visit(node)
 
     def visit_keyword(self, node: ast.keyword) -> None:
         """Attributes of trees can be set by keyword."""
         if node.arg in FOLLOWED_NAMES:
-            raise Violation(node, f"{node.arg} may not be set", COMPUTED)
+            raise PolicyViolation(node, f"{node.arg} may not be set", COMPUTED)
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
@@ -207,7 +209,7 @@ class PolicyRules(ast.NodeVisitor):
 
     def _visit_function(self, node: Function) -> None:
         if node.name in FOLLOWED_NAMES:
-            raise Violation(node, f"{node.name} may not be set", COMPUTED)
+            raise PolicyViolation(node, f"{node.name} may not be set", COMPUTED)
         annotations = [node.returns] if node.returns else []
         self._visit_all([*node.decorator_list, *outside(node.args), *annotations])
         names = bound(node.args).union(*map(bound, node.body))
@@ -258,20 +260,20 @@ class PolicyRules(ast.NodeVisitor):
 
     def _check_member(self, node: ast.AST, module: str, name: str) -> None:
         if problem := member_problem(module, name):
-            raise Violation(node, problem, WALK)
+            raise PolicyViolation(node, problem, WALK)
 
     def _check_value(self, node: ast.expr, member: Member) -> None:
         """What an allowed module's name may be used for, other than to stand left of a dot."""
         if not member.name and not isinstance(getattr(node, "ctx", None), ast.Store):
-            raise Violation(node, f"module {member} may only be used as {member}.name", WALK)
+            raise PolicyViolation(node, f"module {member} may only be used as {member}.name", WALK)
         if member in NAMED_AT_RUN_TIME or member in CALLED_PLAINLY:
-            raise Violation(node, f"{member} may only be called, with names written out", COMPUTED)
+            raise PolicyViolation(node, f"{member} may only be called, with names written out", COMPUTED)
 
     def _check_attribute_call(self, node: ast.Call, name: str) -> list[ast.expr]:
         """Checks `getattr(x, "name")`; returns the arguments that are still to be looked at."""
         key = node.args[1] if len(node.args) > ONE_ARGUMENT else None
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str) or node.keywords:
-            raise Violation(node, f"{name} needs the attribute's name written out", COMPUTED)
+            raise PolicyViolation(node, f"{name} needs the attribute's name written out", COMPUTED)
         self.visit_Attribute(
             ast.copy_location(
                 ast.Attribute(node.args[0], key.value, ast.Load() if name == "getattr" else ast.Store()), node
@@ -282,16 +284,16 @@ class PolicyRules(ast.NodeVisitor):
     def _check_named(self, node: ast.Call, name: str) -> None:
         """Checks `attrgetter("a.b")` and `methodcaller("name", …)`."""
         if not node.args or any(keyword.arg is None for keyword in node.keywords):
-            raise Violation(node, f"{name} needs names written out", COMPUTED)
+            raise PolicyViolation(node, f"{name} needs names written out", COMPUTED)
         names = node.args[:1] if name.endswith("methodcaller") else node.args
         for each in names:
             if not isinstance(each, ast.Constant) or not isinstance(each.value, str):
-                raise Violation(node, f"{name} needs names written out", COMPUTED)
+                raise PolicyViolation(node, f"{name} needs names written out", COMPUTED)
             for part in each.value.split("."):
                 if problem := attribute_problem(part):
-                    raise Violation(node, problem, SPECIAL)
+                    raise PolicyViolation(node, problem, SPECIAL)
                 if part in FORMATTING:
-                    raise Violation(node, f"{name} may not name {part}", FORMATS)
+                    raise PolicyViolation(node, f"{name} may not name {part}", FORMATS)
         self._visit_all([*node.args, *node.keywords])
 
     def _check_plainly_called(self, node: ast.Call, member: Member) -> None:
@@ -302,7 +304,7 @@ class PolicyRules(ast.NodeVisitor):
             or len(node.args) > CALLED_PLAINLY[member]
             or any(keyword.arg not in {"wrapper", "wrapped"} for keyword in node.keywords)
         ):
-            raise Violation(node, f"{member} may not be given a list of attributes to copy", COMPUTED)
+            raise PolicyViolation(node, f"{member} may not be given a list of attributes to copy", COMPUTED)
         self._visit_all([*node.args, *node.keywords])
 
     def _check_format(self, node: ast.Attribute) -> None:
@@ -315,7 +317,7 @@ class PolicyRules(ast.NodeVisitor):
         else:
             problem = _problem_of_formats([node.value])
         if problem is not None:
-            raise Violation(node, problem or f"{node.attr} needs a format that is written out", FORMATS)
+            raise PolicyViolation(node, problem or f"{node.attr} needs a format that is written out", FORMATS)
 
 
 def _problem_of_formats(texts: list[ast.expr]) -> str | None:

@@ -93,7 +93,7 @@ FRAME_ATTRIBUTES: Final = frozenset(f"{_FRAMES} {_COROUTINES}".split())
 """Attributes that lead to frames, and from there to everything."""
 
 
-class Violation(Exception):  # noqa: N818 - control flow, no error of ours
+class PolicyViolation(Exception):  # noqa: N818 - control flow, no error of ours
     """Ends the reading of a file at the first thing that it may not do."""
 
     def __init__(self, node: ast.AST, what: str, rule: str) -> None:

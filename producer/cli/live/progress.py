@@ -47,8 +47,8 @@ def outcomes(progress: Progress) -> list[tuple[str, str]]:
 def money(progress: Progress) -> list[tuple[str, str]]:
     """Returns what the run paid so far, with its cap if it has one; empty if that is unknown.
 
-    >>> from producer.following import Calls
-    >>> money(Progress("c-1", "running", 5, 10, {}, 2.0, 2, 1, calls=Calls(0.0123, 1.0)))
+    >>> from producer.following import CallsSoFar
+    >>> money(Progress("c-1", "running", 5, 10, {}, 2.0, 2, 1, calls=CallsSoFar(0.0123, 1.0)))
     [('paid', '$0.01 of $1.00')]
     """
     spent, cap = progress.cost_usd, progress.calls.cap_usd

@@ -17,7 +17,7 @@ from producer.report.cases.wording import seconds
 from producer.report.cells import plain
 from producer.report.html.rendering import Text, fill, markup, readable, text_limit
 from producer.report.html.spool import Spool
-from producer.report.html.viewer import MOST_VALUES, WORST_FIRST, Group, Letter, Row, Rows
+from producer.report.html.viewer import MOST_VALUES, WORST_FIRST, Group, Letter, PageRow, Rows
 from producer.report.transcript import asked_line
 from producer.tables import cut_middle
 from shared.codecs.item_rows import CACHED
@@ -247,7 +247,7 @@ class Matrix:
             failures = sum(letter in "fe" for letter in letters)
             urgency = (orders["latency"] or 0) if is_slowest_first else failures * (not self._is_freeform)
             rows.add(
-                Row(f"c{case + 1}", html, letters, _facets(answers), orders),
+                PageRow(f"c{case + 1}", html, letters, _facets(answers), orders),
                 group=self._group(letters),
                 place=(MOST_URGENT - min(MOST_URGENT, int(urgency))) * CASES_APART + case,
             )

@@ -29,7 +29,7 @@ from producer.report.cases.reasons import NOT_ASKED
 from producer.report.cases.wording import FREEFORM
 from producer.report.cells import ReportTable
 from producer.report.html.rendering import fill
-from producer.report.html.viewer import Chip, Head, Rows, Span, begin, end, popover, tools
+from producer.report.html.viewer import Chip, ColumnSpan, Head, Rows, begin, end, popover, tools
 from producer.report.interfaces import ReadFile
 from producer.tables import cut_middle
 from producer.text import plural
@@ -162,7 +162,7 @@ class CasesHtmlReport:
         metrics = [metric._replace(popover=each) for metric, each in zip(metrics, opened_by, strict=True)]
         columns = Counter(model for model, _ in order) if has_spans else {}
         spans = [
-            Span(cut_middle(model, NAME_CHARS), number, popover_of_model(run, model))
+            ColumnSpan(cut_middle(model, NAME_CHARS), number, popover_of_model(run, model))
             for model, number in columns.items()
         ]
         notes = [] if self._is_freeform else [self._first(is_all_passed=is_all_passed)]

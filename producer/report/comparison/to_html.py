@@ -30,7 +30,19 @@ from producer.report.comparison.wording import (
     sentences,
 )
 from producer.report.html.rendering import fill, text_limit
-from producer.report.html.viewer import Chip, Group, Head, Letter, Metric, Page, Row, Rows, begin, end, tools
+from producer.report.html.viewer import (
+    Chip,
+    Group,
+    Head,
+    Letter,
+    Metric,
+    Page,
+    PageRow,
+    Rows,
+    begin,
+    end,
+    tools,
+)
 from producer.text import many, plural
 from shared.names import Outcome
 
@@ -300,7 +312,7 @@ def _spooled(contents: Contents, rows: Rows) -> _Spooled:
     return written
 
 
-def _row(contents: Contents, written: _Spooled, at: int, shown: Shown) -> Row:
+def _row(contents: Contents, written: _Spooled, at: int, shown: Shown) -> PageRow:
     """Writes a pair."""
     after = shown.pair[1]
     texts = [texts.answer[: written.limit] for texts in (shown.before, shown.after)]
@@ -332,7 +344,7 @@ def _row(contents: Contents, written: _Spooled, at: int, shown: Shown) -> Row:
         pages=_pages(contents, shown),
     )
     html = fill(TEMPLATE, "pair", row)
-    return Row(row.id, html, row.before.outcome + row.after.outcome, _facets(contents, written, shown))
+    return PageRow(row.id, html, row.before.outcome + row.after.outcome, _facets(contents, written, shown))
 
 
 def _facets(contents: Contents, written: _Spooled, shown: Shown) -> dict[str, list[str]]:

@@ -137,7 +137,7 @@ WORST_FIRST: Final = (Letter.FAILED, Letter.ERROR, Letter.NONE, Letter.PASSED)
 """The order in which answers, and groups of rows, stand on a page."""
 
 
-class Row(NamedTuple):
+class PageRow(NamedTuple):
     """One row of a page."""
 
     id: str
@@ -197,7 +197,7 @@ class Metric(NamedTuple):
     """Id of what its name opens, see `popover`."""
 
 
-class Span(NamedTuple):
+class ColumnSpan(NamedTuple):
     """A name above several columns, such as a model above those of its prompts."""
 
     name: str
@@ -218,7 +218,7 @@ class Head(NamedTuple):
     notes: Sequence[str] = ()
     label: str = "Results"
     """Of the list, for those who hear it."""
-    spans: Sequence[Span] = ()
+    spans: Sequence[ColumnSpan] = ()
     """Names above the metrics, which they all stand over together."""
 
 
@@ -278,7 +278,7 @@ class Rows:
         """Rows that are not written."""
         return len(self._html) - len(self)
 
-    def add(self, row: Row, *, group: int = 0, place: int = 0) -> None:
+    def add(self, row: PageRow, *, group: int = 0, place: int = 0) -> None:
         """Takes a row; groups come in the order of their numbers, and in them rows by their places."""
         facets = {**row.facets, SHOW: _shown(row.outcomes)}
         numbers = [[self._number(facet, value) for value in facets.get(facet, ())] for facet in self._facets]
@@ -475,7 +475,7 @@ def _packed(rows: Iterable[tuple[int, bytes]]) -> bytes:
     return b64encode(b"".join([*parts, packer.flush()]))
 
 
-def _pieces_of(span: Span) -> Iterator[Span]:
+def _pieces_of(span: ColumnSpan) -> Iterator[ColumnSpan]:
     """Divides a span that is wider than the style has widths for."""
     for first in range(0, span.columns, MOST_SPANNED):
         yield span._replace(columns=min(MOST_SPANNED, span.columns - first))

@@ -18,7 +18,7 @@ from producer.report.html.viewer import (
     Letter,
     Metric,
     Page,
-    Row,
+    PageRow,
     Rows,
     begin,
     end,
@@ -70,7 +70,9 @@ class ItemsHtmlReport:
             html = fill(TEMPLATE, "row", shown)
             is_decided = row.outcome is Outcome.DECIDED  # which is neither good nor bad
             group = len(WORST_FIRST) if is_decided else WORST_FIRST.index(shown["letter"])
-            self._rows.add(Row(shown["id"], html, shown["letter"], {"reason": reasons}, orders), group=group)
+            self._rows.add(
+                PageRow(shown["id"], html, shown["letter"], {"reason": reasons}, orders), group=group
+            )
 
     def end(self, document: ItemsRun) -> None:
         """Writes the page."""

@@ -12,7 +12,7 @@ from producer.report.html.viewer import (
     Group,
     Head,
     Letter,
-    Row,
+    PageRow,
     Rows,
     begin,
     end,
@@ -81,7 +81,7 @@ class QueriesHtmlReport:
                 self._whole += 1
             orders = {"latency": shown.latency, "number": query.row.index}
             html = fill(TEMPLATE, "row", shown.filled)
-            row = Row(shown.filled["id"], html, shown.letter, shown.facets, orders)
+            row = PageRow(shown.filled["id"], html, shown.letter, shown.facets, orders)
             self._rows.add(row, group=WORST_FIRST.index(shown.letter))
             self._missed[shown.facets["category"][0]] += shown.letter is not Letter.PASSED
             if query.result is not None and not query.code:

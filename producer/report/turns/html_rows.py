@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from producer.report.html.rendering import fill
-from producer.report.html.viewer import Row
+from producer.report.html.viewer import PageRow
 from producer.report.turns.html_affect import rail
-from producer.report.turns.html_threads import Step, Thread, changes, deltas, item_of
+from producer.report.turns.html_threads import Step, ThreadOfPage, changes, deltas, item_of
 from producer.report.turns.opened_rows import withheld_text
 from producer.report.turns.turn_records import ERROR, FIELDS, NAME_CHARS, SKIPPED, TurnRecord, short
 from producer.report.turns.wording import RULES
@@ -22,7 +22,7 @@ _TIME: Final = slice(11, 16)
 _DATE: Final = slice(0, 10)
 
 
-def row_of(run: str, step: Step, thread: Thread, place: str) -> Row:
+def row_of(run: str, step: Step, thread: ThreadOfPage, place: str) -> PageRow:
     """Makes the row of a turn.
 
     Args:
@@ -50,10 +50,10 @@ def row_of(run: str, step: Step, thread: Thread, place: str) -> Row:
         "affect": record.mood.level if record.mood.phase else None,
         "rule": record.rule or None,
     }
-    return Row(item_of(record), html, "e" if record.decision == ERROR else "n", facets, orders)
+    return PageRow(item_of(record), html, "e" if record.decision == ERROR else "n", facets, orders)
 
 
-def _head(thread: Thread) -> dict[str, Any]:
+def _head(thread: ThreadOfPage) -> dict[str, Any]:
     """Returns what stands above a conversation."""
     span = thread.span()
     counts = [(f"{thread.decisions[word]:,}", word, "") for word in ("must", "should", "skip", SKIPPED)]
@@ -65,7 +65,7 @@ def _head(thread: Thread) -> dict[str, Any]:
     }
 
 
-def _shown(step: Step, thread: Thread, place: str) -> dict[str, Any]:
+def _shown(step: Step, thread: ThreadOfPage, place: str) -> dict[str, Any]:
     """Returns what the template shows of a turn."""
     record = step.record
     message_id = short(record.message_id, NAME_CHARS)

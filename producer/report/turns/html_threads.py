@@ -29,7 +29,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(TurnRecord).decode
 
 
-class Thread:
+class ThreadOfPage:
     """Counts the turns of one thread: decisions, freezes, failures, and the course of its affect."""
 
     def __init__(self, name: str) -> None:
@@ -100,7 +100,7 @@ class Threads:
     def __init__(self) -> None:
         self._spool = Spool()
         self._numbers = dict[str, int]()
-        self.threads = list[Thread]()
+        self.threads = list[ThreadOfPage]()
 
     def __len__(self) -> int:
         return len(self._spool)
@@ -109,7 +109,7 @@ class Threads:
         """Takes a turn."""
         number = self._numbers.setdefault(record.thread, len(self.threads))
         if number == len(self.threads):
-            self.threads.append(Thread(record.thread))
+            self.threads.append(ThreadOfPage(record.thread))
         self.threads[number].add(record)
         self._spool.add(number << 32 | record.order, _encode(record))
 
@@ -193,7 +193,7 @@ def deltas(step: Step, most: int = 2) -> tuple[list[tuple[str, Change]], int]:
     return ordered[:most], max(0, len(ordered) - most)
 
 
-def first_to_read(threads: Sequence[Thread], ranked: Sequence[int]) -> str:
+def first_to_read(threads: Sequence[ThreadOfPage], ranked: Sequence[int]) -> str:
     """Names the thread to read first; empty where all went well.
 
     >>> first_to_read([], [])

@@ -21,8 +21,8 @@ from tests.support.conversations import (
     with_memento,
 )
 from worker.breakpoint.engine import BreakpointDecision
-from worker.breakpoint.memento import Memento
-from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, TurnReply, TurnResult, run_turn
+from worker.breakpoint.memento import KeptMemento
+from worker.breakpoint.orchestrator import DecidedTurn, Refusal, RunPolicy, Thread, TurnReply, run_turn
 from worker.breakpoint.trace import breakpoint_event
 from worker.breakpoint.turn_wire import WireAffectSignal, WireShape, WireTurn
 
@@ -53,7 +53,7 @@ class Journal:
         return turn.model_shape is None and decision in self.decisions_worth_a_call
 
     def retrieve_context(
-        self, thread_id: str, message: str, request_thread_memento: Memento
+        self, thread_id: str, message: str, request_thread_memento: KeptMemento
     ) -> Sequence[str]:
         """Hands out the memento's arc."""
         self.lines.append(f"retrieve {thread_id} {message}")
@@ -68,7 +68,7 @@ class Journal:
 
 def run(
     packet: dict[str, Any], journal: Journal, thread: Thread | None = None, policy: RunPolicy = POLICY
-) -> TurnResult | Refusal:
+) -> DecidedTurn | Refusal:
     """Runs one turn with a model."""
     read = msgspec.json.decode(json.dumps(packet), type=WireTurn)
     return run_turn(read, thread or Thread("t"), policy, "m1", model=journal, trace=journal.trace)
@@ -84,7 +84,7 @@ def test_steps_come_in_the_documents_order() -> None:
         "retrieve t Hi there",
         "generate Hi there ['support']",
     ]
-    assert isinstance(result, TurnResult)
+    assert isinstance(result, DecidedTurn)
     assert (result.response, result.latest.memento.arc, result.summary_updated) == ("Hello.", "live", True)
     assert thread.latest is result.latest
     assert thread.etag == "1"
@@ -93,7 +93,7 @@ def test_steps_come_in_the_documents_order() -> None:
 def test_a_live_emotion_is_anchored_to_the_users_message() -> None:
     """The model's affect signal becomes a point on the user's message, not on the reply."""
     result = run(turn("Hi there"), Journal())
-    assert isinstance(result, TurnResult)
+    assert isinstance(result, DecidedTurn)
     [point] = result.latest.memento.affect.points
     assert (point.end_message_id, point.label, point.confidence) == ("m1", "insight", "high")
 
@@ -102,14 +102,14 @@ def test_turns_that_are_not_worth_a_call_make_none() -> None:
     """A skip, and a turn with a recorded answer, are traced and decided without the model."""
     for packet in (turn("ok thanks"), turn(modelShape=PROPOSED)):
         journal = Journal()
-        assert isinstance(run(packet, journal), TurnResult)
+        assert isinstance(run(packet, journal), DecidedTurn)
         assert [line.split()[0] for line in journal.lines] == ["trace"]
 
 
 def test_a_live_shape_is_discarded_at_a_peak() -> None:
     """The guardrail holds for live answers too."""
     result = run(turn("Hi there", context=AT_PEAK), Journal())
-    assert isinstance(result, TurnResult)
+    assert isinstance(result, DecidedTurn)
     assert (result.latest.memento.arc, result.summary_updated, result.response) == ("before", False, "Hello.")
 
 

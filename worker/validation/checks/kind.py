@@ -8,7 +8,7 @@ import msgspec
 
 from shared.contracts.checks import Check
 from shared.thresholds import reaches
-from worker.validation.case_verdict import Sandbox
+from worker.validation.case_verdict import UntrustedRunner
 from worker.validation.extraction import ExtractionError, extract_json
 
 
@@ -79,7 +79,7 @@ class Subject:
     """The variables of the case."""
     expected: Any = None
     """The object that the case expects, if any."""
-    sandbox: Sandbox | None = None
+    sandbox: UntrustedRunner | None = None
     """Runs patterns and people's functions; None: patterns in this process, functions not at all."""
     is_lenient: bool = False
     """Whether JSON amid prose counts too (`json_extraction: lenient`)."""
