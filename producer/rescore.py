@@ -106,46 +106,28 @@ def written_checks(checks: Sequence[Any]) -> list[Any]:
     >>> written_checks([{"check": "not", "checks": [{"check": "refusal"}]}])
     [{'not': {'refusal': None}}]
     """
-    from worker.validation.checks import render_checks  # noqa: PLC0415 - start-up: only runs with checks need it
+    from worker.validation.checks import (  # noqa: PLC0415 - start-up: only runs with checks need it
+        CHECK_KINDS,
+        label,
+        render_checks,
+    )
 
-    written = [_written(msgspec.convert(each, Check)) for each in checks]
-    rendered: list[Any] = render_checks(written, lambda text, _path: text.replace("{", "{{ '{' }}"))
+    def written(check: Check) -> dict[str, Any]:
+        """Writes one check; judges that the run adds to a rubric are added again."""
+        options = {key: value for key, value in check.options.items() if key != "models"}
+        common = {key: getattr(check, key) for key in ("name", "at_least", "weight", "json_path")}
+        defaults = {"name": "", "at_least": None, "weight": 1.0, "json_path": ""}
+        if check.written:
+            common["name"] = label(check)  # what was rendered would be another check in each case
+        changed = {key: value for key, value in common.items() if value != defaults[key]}
+        argument, nested = check.argument, CHECK_KINDS[check.check].nested
+        if nested is not None:
+            argument = nested.join(argument, [written(each) for each in check.checks])
+        return {check.check: argument, **options, **changed}
+
+    raw = [written(msgspec.convert(each, Check)) for each in checks]
+    rendered: list[Any] = render_checks(raw, lambda text, _path: text.replace("{", "{{ '{' }}"))
     return rendered
-
-
-def _written(check: Check) -> dict[str, Any]:
-    """Writes one check; judges that the run adds to a rubric are added again."""
-    options = {key: value for key, value in check.options.items() if key != "models"}
-    common = {key: getattr(check, key) for key in ("name", "at_least", "weight", "json_path")}
-    defaults = {"name": "", "at_least": None, "weight": 1.0, "json_path": ""}
-    if check.written:
-        common["name"] = check.label  # what was rendered would be another check in each case
-    changed = {key: value for key, value in common.items() if value != defaults[key]}
-    return {check.check: _argument(check), **options, **changed}
-
-
-def _argument(check: Check) -> Any:
-    """Writes what a check compares with."""
-    inner = [_written(each) for each in check.checks]
-    match check.check:
-        case "all" | "any":
-            return inner
-        case "not":
-            return inner[0]
-        case "tool_call":
-            return _call(check)
-        case "tool_calls":
-            return [_call(each) for each in check.checks]
-        case _:
-            return check.argument
-
-
-def _call(check: Check) -> Any:
-    """Writes the call of a tool."""
-    if check.argument is None:
-        return "none"
-    arguments = [_written(each) for each in check.checks]
-    return {"name": check.argument, **({"arguments": arguments} if arguments else {})}
 
 
 def written_output(case: OpenedCase, position: int) -> dict[str, Any] | None:

@@ -15,8 +15,6 @@ from shared.contracts.case_vocabulary import CaseStatus, Stage
 from shared.contracts.unjudged_case import REASONING_CHARS
 from worker.validation.case_verdict import StageOutcome
 
-RUBRIC: Final = "rubric"
-"""The kind of check whose score is a judge's."""
 AnyCount = Annotated[int, Meta(extra_json_schema={"minimum": 0})]
 AnyScore = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 
@@ -139,7 +137,7 @@ class CheckRow(Struct, frozen=True):
         """
         if "judged" in self.detail:
             return convert(self.detail["judged"], list[JudgedRubric])
-        votes = self.detail.get("votes") if self.check == RUBRIC else None
+        votes = self.detail.get("votes")
         return [JudgedRubric(convert(votes, list[JudgeVote]), self.passed)] if votes else []
 
 

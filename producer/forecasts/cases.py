@@ -21,7 +21,7 @@ from producer.forecasts import (
     tokens_of,
 )
 from producer.load.bench_config import check_models
-from producer.load.case_checks import RUBRIC, models_of, walk
+from producer.load.case_checks import walk
 from producer.load.cases import PlannedRun, plan_run
 from producer.load.unknown_models import misspelt_models, refuse_unknown_models
 from producer.service_documents import FileCounts, RunEstimate, ValidateDocument
@@ -44,8 +44,6 @@ JUDGE_TOKENS: Final = 90
 """Length of the instructions of a judge or a rubric."""
 VERDICT_TOKENS: Final = 5
 """Assumed length of a judge's verdict."""
-GRADE_TOKENS: Final = 60
-"""Assumed length of a grade by a rubric, with its reason."""
 
 _JUDGE_KEYS: Final = frozenset({"judge_model", "judge_models"})
 """Settings that name judges."""
@@ -170,7 +168,8 @@ def estimated(plan: PlannedRun) -> RunEstimate:
                 models.add(model, prompt, answer, times=run.repeat)
             for judge in run.judges if case.entry.expected is not None else ():
                 judges.add(judge, JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS, times=run.repeat)
-            _add_checks(checks, case, prompt, answer, times=run.repeat)
+            if case.checks:
+                _add_checks(checks, case, prompt, answer, times=run.repeat)
     return RunEstimate(
         models.calls,
         judges.calls,
@@ -185,13 +184,19 @@ def estimated(plan: PlannedRun) -> RunEstimate:
 
 def _add_checks(checks: _Bill, case: BenchCase, prompt: int, answer: int, *, times: int) -> None:
     """Adds what the checks of a case ask about an answer."""
+    from worker.validation.checks import (  # noqa: PLC0415 - start-up: only benches with checks need it
+        CHECK_KINDS,
+        AsksJudges,
+    )
+
     for check in walk(case.checks):
-        own = msgspec.structs.replace(check, checks=())
+        asks = CHECK_KINDS[check.check].asks
         about = tokens_of(json.dumps(check.argument, default=str)) + answer
-        is_graded = check.check == RUBRIC
-        for model in models_of([own]):
-            input_tokens = about + (JUDGE_TOKENS + prompt if is_graded else 0)
-            checks.add(model, input_tokens, GRADE_TOKENS if is_graded else 0, times=times)
+        instructions, reply = (
+            (JUDGE_TOKENS + prompt, asks.reply_tokens) if isinstance(asks, AsksJudges) else (0, 0)
+        )
+        for model in check.models:
+            checks.add(model, about + instructions, reply, times=times)
 
 
 def _most_tokens(run: CaseRun, model: str, prompt: str) -> int | None:

@@ -13,6 +13,7 @@ import msgspec
 
 from producer.git_state import git_info
 from producer.load.bench_config import Bench, BenchCase, check_models, outputs_of, read_bench
+from producer.load.case_checks import labels_of
 from producer.load.case_files import DATA_BYTES, read_source
 from producer.load.case_prompts import BenchPrompt, SentMessages, conversation, merged_calls
 from producer.load.chunks import TYPICAL_CASE, Chunk, RunInput, chunk_size, dictionary_of, name_of, shape_of
@@ -41,6 +42,7 @@ from shared.errors import ConfigError, InputError, UsageError
 from shared.ledger import ChunkPlan
 from shared.ledger.bounds import TARGETS_LAYOUT
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.prices import cost_of
 
 _CASES: Final = "test_cases"
 CHUNK_BYTES_MOST: Final = 2 << 20
@@ -135,7 +137,7 @@ class PlannedRun:
         """What gates can name of the run: its checks, prompts and tags."""
         cases = [case for _, case in self.cases]
         return {
-            "check": list(dict.fromkeys(check.label for case in cases for check in case.checks)),
+            "check": labels_of([check for case in cases for check in case.checks]),
             "prompt": [prompt.id for prompt in self.prompts],
             "tag": list(dict.fromkeys(tag for case in cases for tag in case.entry.tags)),
         }
@@ -220,8 +222,6 @@ def _check_prices(run: CaseRun, *, has_expected: bool) -> None:
     Raises:
         ConfigError: one is not.
     """
-    from shared.upstream.prices import cost_of  # noqa: PLC0415 - only for runs with a cap
-
     if run.max_cost is None:
         return
     judges = run.judges if has_expected else ()

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from producer.load.case_checks import MODEL, PANEL
 from producer.load.problems import Place, Problems, path_text
 from producer.text import shown
 from shared.errors import InputError, UsageError
@@ -27,8 +26,8 @@ _ROOT_KEYS: Final = {
     "pairwise",
 }
 """What can name a model in a configuration, beside its cases."""
-_KEYS: Final = frozenset({MODEL, "judge_model", "embedding_model"})
-_LISTS: Final = ((PANEL,), ("judge_models",))
+_KEYS: Final = frozenset({"model", "judge_model", "embedding_model"})
+_LISTS: Final = (("models",), ("judge_models",))
 
 
 def unknown_model(target: ModelTarget, where: str, remedy: str = BY_OPTION) -> UsageError | None:

@@ -24,6 +24,7 @@ from shared.contracts.case_config import BenchConfig
 from shared.contracts.queries import Baseline
 from shared.contracts.turns import Turn
 from shared.errors import UsageError
+from worker.validation.checks.kind import MANY_CHECKS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -164,8 +165,8 @@ def _of_input(model: type[BaseModel]) -> dict[str, Any]:
 def _with_checks(schema: JsonSchemaValue) -> JsonSchemaValue:
     """Adds what a check is, wherever a bench has a list of them."""
     definitions = schema["$defs"]
-    definitions["CaseEntry"]["properties"]["checks"]["anyOf"][0] = checks.LIST
-    schema["properties"]["default_checks"] |= checks.LIST
+    definitions["CaseEntry"]["properties"]["checks"]["anyOf"][0] = MANY_CHECKS
+    schema["properties"]["default_checks"] |= MANY_CHECKS
     return {**schema, "$defs": {**definitions, checks.NAME: checks.check_definition()}}
 
 

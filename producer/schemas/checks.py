@@ -10,31 +10,11 @@ import yaml
 from pydantic import TypeAdapter
 
 from worker.validation.checks.kind import CheckKind
-from worker.validation.checks.parsing import COMMON_OPTIONS, MAX_PATH, NO_CALL, OPTION_EXAMPLES
+from worker.validation.checks.parsing import COMMON_OPTIONS, MAX_PATH, OPTION_EXAMPLES
 from worker.validation.checks.table import ROWS
 
 NAME: Final = "check"
 """Among the definitions of a schema."""
-REFERENCE: Final[dict[str, Any]] = {"$ref": f"#/$defs/{NAME}"}
-LIST: Final[dict[str, Any]] = {"type": "array", "items": REFERENCE}
-_CALL: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "minLength": 1},
-        "arguments": {"anyOf": [REFERENCE, LIST]},
-    },
-    "required": ["name"],
-    "additionalProperties": False,
-}
-_TOOL: Final[dict[str, Any]] = {"type": "string", "minLength": 1}
-_NESTED: Final[dict[str, dict[str, Any]]] = {
-    "all": {**LIST, "minItems": 1},
-    "any": {**LIST, "minItems": 1},
-    "not": REFERENCE,
-    "tool_call": {"anyOf": [{"const": NO_CALL}, _TOOL, _CALL]},
-    "tool_calls": {"type": "array", "items": {"anyOf": [_TOOL, _CALL]}},
-}
-"""Arguments that contain checks."""
 
 
 def check_definition() -> dict[str, Any]:
@@ -72,8 +52,8 @@ def _kind(kind: CheckKind) -> dict[str, Any]:
 
 def _argument(kind: CheckKind) -> dict[str, Any]:
     """The schema of what a check compares with."""
-    if kind.name in _NESTED:
-        return _NESTED[kind.name]
+    if kind.nested is not None:
+        return dict(kind.nested.schema)
     return {"enum": [None, True]} if kind.argument is None else _of_type(kind.argument)
 
 

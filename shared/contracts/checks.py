@@ -15,20 +15,7 @@ PLACE: Final = " at "
 
 
 class Check(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One check with its options.
-
-    >>> Check("contains", "Paris").label
-    'contains: Paris'
-    >>> Check("not", checks=(Check("contains", "Paris"),)).label
-    'not contains: Paris'
-    >>> Check("json_equals", {"capital": "Paris"}, name="the capital").label
-    'the capital'
-    >>> Check("length", {"max": 20}).label, Check("contains", "Paris", json_path="$.city").label
-    ('length: 20', 'contains at $.city: Paris')
-    >>> rendered = Check("contains", "Paris", written="contains: {{ capital }}")
-    >>> rendered.label, rendered.rendered
-    ('contains: {{ capital }}', 'contains: Paris')
-    """
+    """One check with its options."""
 
     check: str
     """Its row in the table of checks, such as `contains`."""
@@ -50,14 +37,16 @@ class Check(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The name made of it before its templates were rendered; empty without templates."""
 
     @property
-    def label(self) -> str:
-        """What it is called everywhere, equal for all cases that have it: a check is its template."""
-        return self.name or self.written or _default_name(self)
+    def models(self) -> list[str]:
+        """The models that it asks itself: `models`, a panel, or `model`.
 
-    @property
-    def rendered(self) -> str:
-        """What it is called in the reasons of one case."""
-        return self.name or _default_name(self)
+        >>> Check("rubric", options={"models": ["a", "b"]}).models, Check("contains", "Paris").models
+        (['a', 'b'], [])
+        """
+        if not self.options:
+            return []
+        model = self.options.get("model")
+        return list(self.options.get("models") or ([] if model is None else [model]))
 
 
 def finding(name: str, reason: str, score: float | None, at_least: float | None = None) -> str:
@@ -98,33 +87,3 @@ def _found(reason: str, score: float | None, at_least: float | None) -> str:
     digits = 2 if f"{score:.2f}" != f"{at_least:.2f}" else 4  # as many as show that the one is less
     found = f"{score:.{digits}f}, at least {at_least:.{digits}f} needed"
     return f"{found}; {reason}".removesuffix("; ")
-
-
-def _called(check: Check) -> str:
-    """Names a call with the checks of its arguments.
-
-    >>> _called(Check("tool_call", "weather", checks=(Check("contains", "Paris", json_path="$.city"),)))
-    'weather(contains at $.city: Paris)'
-    """
-    arguments = ", ".join(each.label for each in check.checks)
-    return f"{check.argument or 'none'}({arguments})" if arguments else check.argument or "none"
-
-
-def _default_name(check: Check) -> str:
-    """Names a check after what it does, and what part of the output it looks at."""
-    if check.check == "not" and len(check.checks) == 1:
-        return f"not {check.checks[0].label}"[:MAX_NAME_CHARS]
-    kind = f"{check.check}{PLACE}{check.json_path}" if check.json_path else check.check
-    if check.check == "tool_call":
-        return f"{kind}: {_called(check)}"[:MAX_NAME_CHARS]
-    if check.checks and check.argument is None:
-        inner = (each.label for each in check.checks)
-        named = map(_called, check.checks) if check.check == "tool_calls" else inner
-        return f"{kind}: {', '.join(named)}"[:MAX_NAME_CHARS]
-    argument = check.argument
-    if argument is None:
-        return kind[:MAX_NAME_CHARS]
-    if check.check == "length" and isinstance(argument, dict) and argument.keys() == {"max"}:
-        argument = argument["max"]
-    text = argument if isinstance(argument, str) else msgspec.json.encode(argument).decode()
-    return f"{kind}: {' '.join(text[:MAX_NAME_CHARS].split())}"[:MAX_NAME_CHARS]

@@ -51,12 +51,13 @@ from worker.upstream.endpoints import model_endpoint
 from worker.upstream.failures import UpstreamError
 from worker.upstream.retry_after import MAX_WAIT_S, read_retry_after, requested_wait_s
 from worker.validation.checks import CheckProblem, Subject, parse_checks
+from worker.validation.checks.equivalent import read_verdict
+from worker.validation.checks.walks import needs_sandbox
 from worker.validation.extraction import ExtractionError, extract
 from worker.validation.json_path import JsonPathError, select
-from worker.validation.judge import read_verdict
 from worker.validation.pairwise import read_choice
 from worker.validation.schema import SchemaValidator
-from worker.validation.scoring import needs_sandbox, run_deterministic
+from worker.validation.scoring import run_deterministic
 
 NAME: Final = "stdin"
 """What errors call a document that came as a stream."""

@@ -11,8 +11,9 @@ import msgspec
 from shared.contracts.case_run import CasePayload, CaseRun
 from shared.contracts.cases import CRITERIA
 from shared.contracts.checks import Check
-from worker.validation.paid_checks import Rules
-from worker.validation.scoring import unknown_kinds
+from worker.validation.check_verdict import Rules
+from worker.validation.checks.table import CHECK_KINDS
+from worker.validation.checks.walks import kinds_in
 
 UNKNOWN_CRITERION: Final = "unknown_criterion"
 UNKNOWN_CHECK: Final = "unknown_check"
@@ -54,6 +55,6 @@ def error_of_later_version(criteria: Collection[str], checks: Sequence[Check]) -
     version, advice = "this version of the worker", "update all workers, then `proctor retry`"
     if unknown := sorted(set(criteria) - set(CRITERIA)):
         return UNKNOWN_CRITERION, f"{version} cannot check {', '.join(unknown)}; {advice}"
-    if unknown := unknown_kinds(checks):
+    if unknown := sorted(kinds_in(checks) - CHECK_KINDS.keys()):
         return UNKNOWN_CHECK, f"{version} has no check {', '.join(unknown)}; {advice}"
     return None

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState
 from shared.contracts.call_options import split_temperature
-from shared.contracts.case_run import CasePayload, CaseRun
+from shared.contracts.case_run import CaseRun
 from shared.upstream.model_target import ModelTarget
 from worker.executors.case_results import judge_detail
 from worker.outcomes import Deferred, EndRun
@@ -20,14 +20,14 @@ from worker.upstream.attempts import CallsMade
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply
 from worker.upstream.failures import UpstreamError
-from worker.validation.case_verdict import JudgeReply, ValidationResult
-from worker.validation.judge import JudgePrompt, judge_prompt
-from worker.validation.panel import Vote
+from worker.validation.panel import JudgePrompt, Opinion, Vote
 
 JUDGE_TEMPERATURE: Final = 0.0
 """What judges are asked with where `judge_params` says nothing."""
 Ask: TypeAlias = Callable[[ModelRequest, CallsMade], Awaitable[ModelReply]]
 """Asks one model on behalf of the run."""
+Read: TypeAlias = Callable[[str], Opinion]
+"""Reads the reply of a judge."""
 T = TypeVar("T")
 Reply = TypeVar("Reply", ModelReply, EmbeddingReply)
 
@@ -59,12 +59,6 @@ class JudgeVotes(NamedTuple):
     """Why judges were not asked, where the cost cap has been reached; empty below it."""
 
 
-def judge_requests(run: CaseRun, payload: CasePayload, result: ValidationResult) -> list[ModelRequest]:
-    """Makes the request to each judge; all get the same prompt."""
-    prompt = judge_prompt(payload.expected, result.parsed_output)
-    return requests_to(run.judges.values(), prompt, run, repeat=payload.repeat)
-
-
 def requests_to(
     judges: Iterable[ModelTarget], prompt: JudgePrompt, run: CaseRun, *, repeat: int = 0
 ) -> list[ModelRequest]:
@@ -86,12 +80,19 @@ def requests_to(
 
 
 async def ask_judges(
-    requests: Sequence[ModelRequest], ask: Ask, earlier: Sequence[History], *, may_park: bool, check: str = ""
+    requests: Sequence[ModelRequest],
+    read: Read,
+    ask: Ask,
+    earlier: Sequence[History],
+    *,
+    may_park: bool,
+    check: str = "",
 ) -> JudgeVotes:
     """Asks every judge of a panel at the same time; at the cost cap those that have answered have voted.
 
     Args:
         requests: one for each judge.
+        read: reads a reply.
         ask: asks one model.
         earlier: what each judge went through before the case was parked; nothing the first time.
         may_park: whether a judge that cannot be asked soon may park the case; else it is waited for.
@@ -102,7 +103,7 @@ async def ask_judges(
     """
     asks = [partial(ask, request) for request in requests]
     asked = await ask_together(asks, earlier, may_park=may_park, check=check)
-    votes = [_vote(request.model, end) for request, end in zip(requests, asked.ends, strict=True)]
+    votes = [_vote(request.model, end, read) for request, end in zip(requests, asked.ends, strict=True)]
     return JudgeVotes(votes, [end for end in asked.ends if not isinstance(end, NoReply)], asked.over)
 
 
@@ -174,8 +175,8 @@ async def _all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-def _vote(judge: str, end: ModelReply | NoReply) -> Vote:
+def _vote(judge: str, end: ModelReply | NoReply, read: Read) -> Vote:
     """Makes a vote of how asking ended."""
     if isinstance(end, NoReply):
-        return Vote(judge, None, end.why)
-    return Vote(judge, JudgeReply(end.words, judge_detail(judge, end)))
+        return Vote(judge, unreachable=end.why)
+    return Vote(judge, read(end.words), end.words, judge_detail(judge, end))

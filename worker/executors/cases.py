@@ -3,8 +3,8 @@
 the loop                                               threads for validation
 answer     cache, budget, limits, call, retry
 validate                                         ──►   stages 0 to 3, free checks
-judge      stage 4, where it may still accept    ◄──
-check      what calls a model, while it matters
+ask        judges where they may still accept, ◄──
+           checks that call a model, while they matter
 
 An answer is paid for, so it is kept until its verdict is complete: judges that cannot be asked soon park the
 item only when its answer is in the cache. Judges that cannot be reached leave `failed_equality`; a check that
@@ -30,7 +30,6 @@ from shared.observability import tracing
 from shared.runs import RunStore
 from shared.upstream.failure_reasons import FailureReason
 from worker.executors.case_criteria import case_of, checks_of, error_of_later_version, rules_of
-from worker.executors.case_judges import ask_judges, judge_requests
 from worker.executors.case_requests import ImageMissingError, ImageUrls, any_target, model_request
 from worker.executors.case_results import (
     JudgedCase,
@@ -40,9 +39,8 @@ from worker.executors.case_results import (
     recorded_reply,
     result_of_verdict,
     stored_reply,
-    with_earlier_checks,
 )
-from worker.executors.check_calls import CheckDesk, ask_checks
+from worker.executors.check_calls import Desk, ask_paid
 from worker.executors.items import Item, ItemResult, ItemsExecutor
 from worker.outcomes import EndRun
 from worker.process import WorkerProcess
@@ -53,14 +51,12 @@ from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import CallContext
-from worker.validation.case_verdict import CheckResult, ValidationResult
-from worker.validation.check_verdict import with_checks
+from worker.validation.case_verdict import ValidationResult
 from worker.validation.checks.kind import NOTHING_RECORDED, Score, Subject
-from worker.validation.paid_checks import FAILED_BEFORE, Rules, skip_open
-from worker.validation.panel import tally_of
-from worker.validation.pipeline import before_judge, with_votes
+from worker.validation.checks.walks import calls_functions, needs_sandbox
+from worker.validation.pipeline import before_judge
 from worker.validation.schema import SchemaError
-from worker.validation.scoring import Evaluation, Question, needs_sandbox, python_names
+from worker.validation.scoring import Evaluation, Question
 
 VALIDATION_THREADS: Final = 2
 """Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
@@ -155,8 +151,7 @@ class CasesEngine:
             case = await self._open(item)
             reply = await self._answer(case)
             judged = await self._validate(case, reply)
-            judged = await self._judge(case, judged)
-            return await self._check(case, judged)
+            return await ask_paid(judged, case.earlier, self._desk(case, judged))
         except NoVerdictError as error:
             return error.failed
         except ImageMissingError as error:
@@ -253,54 +248,11 @@ class CasesEngine:
             result = await self._in_thread(self._run_stages, case.payload, reply)
         return JudgedCase(case.payload, reply, result)
 
-    async def _judge(self, case: OpenCase, judged: JudgedCase) -> JudgedCase:
-        """Asks the judges, where they may still accept an output that is not equal to what was expected."""
-        item = case.item
-        if not judged.result.awaits_judge or not self._run.judges:
-            return judged
-        votes, replies, over = await ask_judges(
-            judge_requests(self._run, case.payload, judged.result),
-            partial(self._call, item, is_answered=True),
-            () if item.parked.check else item.parked.judges,
-            may_park=self._may_park(item, judged),
-        )
-        is_unjudged = tally_of(votes).verdict is None
-        return judged._replace(
-            result=with_votes(judged.result, votes),
-            replies=replies,
-            is_unjudged=is_unjudged,
-            ends_run=RunState.INCOMPLETE if over and is_unjudged else None,
-        )
-
-    async def _check(self, case: OpenCase, judged: JudgedCase) -> JudgedCase:
-        """Asks the checks that call a model, while they matter, and lets all checks decide.
-
-        Raises:
-            ValidatorSecurityError, CheckUnusableError: no output could have been judged.
-        """
-        rules, result = rules_of(case.payload), judged.result
-        rows: Sequence[CheckResult] = result.checks
-        if not result.passed and not rules.is_always:
-            rows = skip_open(rows, FAILED_BEFORE)
-        if not any(row.is_open for row in rows):
-            return judged._replace(result=with_checks(result, rules.at_least, rows))
-        rows, kept_usd = with_earlier_checks(case.earlier, rows)
-        asked = await ask_checks(checks_of(case.payload), rows, self._desk(case, judged, rules))
-        is_over = bool(asked.over and asked.unavailable)
-        return judged._replace(
-            result=with_checks(result, rules.at_least, asked.rows),
-            replies=[*judged.replies, *asked.replies],
-            is_unjudged=judged.is_unjudged or bool(asked.unavailable),
-            unavailable=asked.unavailable,
-            kept_usd=kept_usd,
-            ends_run=judged.ends_run or (RunState.INCOMPLETE if is_over else None),
-        )
-
-    def _desk(self, case: OpenCase, judged: JudgedCase, rules: Rules) -> CheckDesk:
-        """How the checks of a case are scored and asked."""
-        return CheckDesk(
+    def _desk(self, case: OpenCase, judged: JudgedCase) -> Desk:
+        """How the judges and checks of a case are asked."""
+        return Desk(
             self._run,
-            rules,
+            rules_of(case.payload),
             partial(self._in_thread, self._score_check, case.payload, judged.reply),
             partial(self._call, case.item, is_answered=True),
             partial(self._embed, case.item),
@@ -369,7 +321,7 @@ class CasesEngine:
         answer = answer_of(payload, reply) if checks else NOTHING_RECORDED
         if not NEEDS_SANDBOX & payload.criteria.keys() and not needs_sandbox(checks):
             return before_judge(case, reply.text, checks=checks, answer=answer)
-        has_functions = "validator" in payload.criteria or bool(python_names(checks))
+        has_functions = "validator" in payload.criteria or calls_functions(checks)
         with self._sandbox(has_functions=has_functions) as sandbox:
             return before_judge(case, reply.text, sandbox=sandbox, checks=checks, answer=answer)
 
@@ -377,7 +329,7 @@ class CasesEngine:
         self, payload: CasePayload, reply: ModelReply, check: Check, answers: Mapping[bytes, Score]
     ) -> tuple[Score, Sequence[Question]]:
         """Scores a check that calls a model, with the answers so far; in a thread for validation."""
-        evaluation, has_functions = Evaluation(answers), bool(python_names([check]))
+        evaluation, has_functions = Evaluation(answers), calls_functions([check])
         with (
             self._sandbox(has_functions=has_functions) if needs_sandbox([check]) else nullcontext() as sandbox
         ):

@@ -1,7 +1,8 @@
-"""Asks the paid checks of a case, one question after the other, each as every model is asked.
+"""Asks what costs money for a case, one question after the other, each as every model is asked.
 
-    which check is next, and whether it still matters     worker/validation/paid_checks.py, pure
-    what is asked, and what the reply means               worker/validation/checks/{similar,rubric}.py, pure
+    the judges of stage 4, where they may still accept    worker/validation/pipeline.py, pure
+    which check is next, and whether it still matters     worker/validation/check_verdict.py, pure
+    what is asked, and what the reply means               `asks` of the kind of check, pure
 
 What has been answered is paid for: it is in the cache, or kept here until all checks are done. The row of a
 check that could not be asked to the end has the votes that came, and a retry asks only the other judges.
@@ -10,23 +11,29 @@ check that could not be asked to the end has the votes that came, and a retry as
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from shared.codecs.item_rows import ItemRow
 from shared.codecs.parked_items import History, ParkedState
 from shared.contracts.case_run import CaseRun
 from shared.contracts.checks import Check
+from shared.names import RunState
+from shared.upstream.model_target import ModelTarget
 from shared.upstream.prices import cost_of
+from worker.executors.case_criteria import checks_of
 from worker.executors.case_judges import Ask, NoReply, ask_judges, ask_together, requests_to
+from worker.executors.case_results import JudgedCase, with_earlier_checks
 from worker.upstream.attempts import CallsMade
-from worker.upstream.chat import ModelReply, ModelRequest, estimate_tokens
+from worker.upstream.chat import ModelReply, estimate_tokens
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, estimate_embedding
 from worker.validation.case_verdict import CheckResult
-from worker.validation.checks.kind import Score, unavailable
-from worker.validation.checks.rubric import judges_of, panel_score, recorded_votes, rubric_prompt
-from worker.validation.checks.similar import score_without_asking, similarity_score, texts_of
+from worker.validation.check_verdict import FAILED_BEFORE, Rules, close, next_check, skip_open, with_checks
+from worker.validation.checks.equivalent import EQUIVALENT
+from worker.validation.checks.kind import AsksEmbeddings, AsksJudges, Score, unavailable
+from worker.validation.checks.rubric import stored_vote
 from worker.validation.display import cut
-from worker.validation.paid_checks import Rules, close, next_check, skip_open
-from worker.validation.panel import blamed
+from worker.validation.panel import Vote, blamed
+from worker.validation.pipeline import judge_question, with_judge
 from worker.validation.scoring import Question, result_of
 
 Embed: TypeAlias = Callable[[EmbeddingRequest, CallsMade], Awaitable[EmbeddingReply]]
@@ -50,8 +57,8 @@ class ChecksAsked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckDesk:
-    """How the checks of one case are evaluated and asked."""
+class Desk:
+    """How the judges and checks of one case are asked, and its checks evaluated."""
 
     run: CaseRun
     rules: Rules
@@ -82,11 +89,52 @@ class _Asking:
     """Why a check has no score although all was asked, by its position."""
     over: str = ""
     """Why models are not asked any more, where the cost cap has been reached."""
-    votes: dict[str, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
+    votes: dict[str, dict[str, Vote]] = field(default_factory=dict)
     """Votes of an earlier result, by question, as rows name it, and by judge."""
 
 
-async def ask_checks(checks: Sequence[Check], rows: Sequence[CheckResult], desk: CheckDesk) -> ChecksAsked:
+async def ask_paid(judged: JudgedCase, earlier: Sequence[ItemRow], desk: Desk) -> JudgedCase:
+    """Asks the judges of stage 4 and the paid checks, as far as they matter, and lets all checks decide.
+
+    Args:
+        judged: the case with the verdict of its stages and free checks.
+        earlier: its earlier result, if it is retried; checks that were asked for it are not asked again.
+        desk: how models are asked.
+
+    Raises:
+        Deferred: a model cannot be asked soon.
+        CheckUnusableError: a pattern or function inside of a check cannot be run, whatever the output.
+    """
+    payload, rules = judged.payload, desk.rules
+    if judged.result.awaits_judge and desk.run.judges:
+        question = judge_question(payload.expected, judged.result)
+        panel = await _ask_panel(question, EQUIVALENT, desk.run.judges, {}, desk, repeat=payload.repeat)
+        is_unjudged = panel.score.value is None
+        judged = judged._replace(
+            result=with_judge(judged.result, panel.score),
+            replies=panel.replies,
+            is_unjudged=is_unjudged,
+            ends_run=RunState.INCOMPLETE if panel.over and is_unjudged else None,
+        )
+    rows: Sequence[CheckResult] = judged.result.checks
+    if not judged.result.passed and not rules.is_always:
+        rows = skip_open(rows, FAILED_BEFORE)
+    if not any(row.is_open for row in rows):
+        return judged._replace(result=with_checks(judged.result, rules.at_least, rows))
+    rows, kept_usd = with_earlier_checks(earlier, rows)
+    asked = await ask_checks(checks_of(payload), rows, desk)
+    is_over = bool(asked.over and asked.unavailable)
+    return judged._replace(
+        result=with_checks(judged.result, rules.at_least, asked.rows),
+        replies=[*judged.replies, *asked.replies],
+        is_unjudged=judged.is_unjudged or bool(asked.unavailable),
+        unavailable=asked.unavailable,
+        kept_usd=kept_usd,
+        ends_run=judged.ends_run or (RunState.INCOMPLETE if is_over else None),
+    )
+
+
+async def ask_checks(checks: Sequence[Check], rows: Sequence[CheckResult], desk: Desk) -> ChecksAsked:
     """Asks the paid checks that matter, the cheapest first.
 
     Args:
@@ -119,17 +167,17 @@ def _take_votes(at: int, state: _Asking) -> None:
     if row.cost_usd is not None:
         state.costs[at] = [row.cost_usd]
     for each in row.detail.get("judged", ()):
-        state.votes[each["question"]] = {vote["model"]: vote for vote in each["votes"] if vote["verdict"]}
+        votes = [stored_vote(vote) for vote in each["votes"] if vote["verdict"]]
+        state.votes[each["question"]] = {vote.model: vote for vote in votes}
 
 
-async def _evaluate(at: int, state: _Asking, desk: CheckDesk) -> None:
+async def _evaluate(at: int, state: _Asking, desk: Desk) -> None:
     """Finds the score of a check, or what has to be asked for it."""
     check = state.checks[at]
     score, questions = await desk.evaluate(check, state.answers)
-    prices = [_price(question, desk.run) for question in questions]
-    order = sorted(range(len(questions)), key=lambda place: prices[place] or 0.0)
-    state.questions[at] = [questions[place] for place in order]
-    state.prices[at] = None if None in prices else sum(price for price in prices if price is not None)
+    prices = {question: _price(question, desk.run) for question in questions}
+    state.questions[at] = sorted(questions, key=lambda question: prices[question] or 0.0)
+    state.prices[at] = _cost(list(prices.values()))
     if state.questions[at]:
         return
     costs = state.costs.get(at, [])
@@ -143,46 +191,67 @@ def _cost(costs: Sequence[float | None]) -> float | None:
     return None if None in costs else sum((cost for cost in costs if cost is not None), 0.0)
 
 
-async def _ask(at: int, question: Question, state: _Asking, desk: CheckDesk) -> None:
+async def _ask(at: int, question: Question, state: _Asking, desk: Desk) -> None:
     """Asks one question; afterwards it is answered, or will not be."""
-    if question.check.check == "similar":
-        await _ask_similar(at, question, state, desk)
-    else:
-        await _ask_rubric(at, question, state, desk)
+    match question.asks:
+        case AsksEmbeddings() as asks:
+            await _ask_embeddings(at, question, asks, state, desk)
+        case AsksJudges() as asks:
+            recorded = state.votes.setdefault(question.key.hex(), {})
+            panel = await _ask_panel(question, asks, _judges_of(question, desk.run), recorded, desk)
+            state.over = panel.over or state.over
+            state.replies += panel.replies
+            state.costs.setdefault(at, []).extend(reply.cost_usd for reply in panel.replies)
+            state.answers[question.key] = panel.score
 
 
-async def _ask_rubric(at: int, question: Question, state: _Asking, desk: CheckDesk) -> None:
-    """Asks the judges of a rubric that have no vote yet, all at the same time."""
-    recorded = state.votes.setdefault(question.key.hex(), {})
-    requests = [each for each in rubric_requests(question, desk.run) if each.model not in recorded]
+class _Panel(NamedTuple):
+    """What a panel says."""
+
+    score: Score
+    replies: list[ModelReply]
+    over: str
+    """Why judges were not asked, where the cost cap has been reached; empty below it."""
+
+
+async def _ask_panel(
+    question: Question,
+    asks: AsksJudges,
+    judges: Mapping[str, ModelTarget],
+    recorded: Mapping[str, Vote],
+    desk: Desk,
+    *,
+    repeat: int = 0,
+) -> _Panel:
+    """Asks the judges that have no vote yet, all at the same time."""
+    check = question.check
+    missing = [target for judge, target in judges.items() if judge not in recorded]
     votes, replies, over = await ask_judges(
-        requests, desk.ask, _earlier(question, desk.parked), may_park=desk.may_park, check=_digest(question)
+        requests_to(missing, asks.prompt(check, question.subject), desk.run, repeat=repeat),
+        partial(asks.read, check),
+        desk.ask,
+        _earlier(question, desk.parked),
+        may_park=desk.may_park,
+        check=_digest(question),
     )
-    state.over = over or state.over
-    state.replies += replies
-    state.costs.setdefault(at, []).extend(reply.cost_usd for reply in replies)
-    given = recorded | {each["model"]: each for each in recorded_votes(question.check, votes)}
-    in_order = [given[judge] for judge in dict.fromkeys(judges_of(question.check))]
-    score = panel_score(question.check, in_order)
-    if score is None:
-        why = "; ".join(blamed(vote.judge, cut(vote.why)) for vote in votes if not vote.reply)
-        is_known = any(vote["verdict"] for vote in in_order)
-        score = unavailable(why, **({"votes": in_order} if is_known else {}))
-    state.answers[question.key] = score
+    given = {**recorded, **{vote.model: vote for vote in votes}}
+    return _Panel(asks.score(check, [given[judge] for judge in judges]), replies, over)
 
 
-async def _ask_similar(at: int, question: Question, state: _Asking, desk: CheckDesk) -> None:
+async def _ask_embeddings(
+    at: int, question: Question, asks: AsksEmbeddings, state: _Asking, desk: Desk
+) -> None:
     """Embeds the texts of all checks of this kind that ask the same model, by one request."""
     together = []
     for each in _of_same_model(question, state):
-        known = score_without_asking(each.subject.text)
+        known = asks.known(each.subject.text)
         if known is None:
             together.append(each)
         else:
             state.answers[each.key] = known
     if question not in together:
         return
-    request, earlier = embedding_request(together, desk.run), _earlier(question, desk.parked)
+    request, earlier = embedding_request(asks, together, desk.run), _earlier(question, desk.parked)
     ask = partial(desk.embed, request)
     asked = await ask_together([ask], earlier, may_park=desk.may_park, check=_digest(question))
     state.over = asked.over or state.over
@@ -195,50 +264,42 @@ async def _ask_similar(at: int, question: Question, state: _Asking, desk: CheckD
     state.costs.setdefault(at, []).append(reply.cost_usd)
     vectors = dict(zip(request.texts, reply.vectors, strict=True))
     for each in together:
-        output, text = texts_of(each.check, each.subject.text)
+        output, text = asks.texts(each.check, each.subject.text)
         pair = vectors[output], vectors[text]
-        state.answers[each.key] = similarity_score(each.check, each.subject.text, pair)
+        state.answers[each.key] = asks.score(each.check, each.subject.text, pair)
 
 
 def _of_same_model(question: Question, state: _Asking) -> list[Question]:
-    """The open questions of `similar` to the same model, this one first."""
-    model = question.check.options["model"]
-    others = [
-        each
-        for questions in state.questions.values()
-        for each in questions
-        if each.check.check == "similar" and each.check.options["model"] == model and each.key != question.key
-    ]
-    return [question, *others]
+    """The open questions of the same kind to the same model, this one first."""
+    asks, models = question.asks, question.check.models
+    asked = (each for questions in state.questions.values() for each in questions)
+    same = (each for each in asked if each.asks is asks and each.check.models == models)
+    return [question, *(each for each in same if each.key != question.key)]
 
 
-def rubric_requests(question: Question, run: CaseRun) -> list[ModelRequest]:
-    """Makes the request to each judge of a rubric; repetitions share answers to equal outputs."""
-    prompt = rubric_prompt(question.check, question.subject)
-    judges = (run.check_models[judge] for judge in dict.fromkeys(judges_of(question.check)))
-    return requests_to(judges, prompt, run)
+def _judges_of(question: Question, run: CaseRun) -> dict[str, ModelTarget]:
+    """Whom a check asks."""
+    return {judge: run.check_models[judge] for judge in question.check.models}
 
 
-def embedding_request(questions: Sequence[Question], run: CaseRun) -> EmbeddingRequest:
+def embedding_request(asks: AsksEmbeddings, questions: Sequence[Question], run: CaseRun) -> EmbeddingRequest:
     """Makes one request of the texts of some questions to the same model, each text once."""
-    model = questions[0].check.options["model"]
-    texts = [text for each in questions for text in texts_of(each.check, each.subject.text)]
+    [model] = questions[0].check.models
+    texts = [text for each in questions for text in asks.texts(each.check, each.subject.text)]
     return EmbeddingRequest(run.check_models[model], list(dict.fromkeys(texts)))
 
 
 def _price(question: Question, run: CaseRun) -> float | None:
     """What a question may cost, by the length of its texts; None where a price is not known."""
-    if question.check.check == "similar":
-        request = embedding_request([question], run)
-        return cost_of(request.model, estimate_embedding(request).tokens, 0, run.prices)
-    total = 0.0
-    for grading in rubric_requests(question, run):
-        size = estimate_tokens(grading)
-        price = cost_of(grading.model, size.prompt, size.answer, run.prices)
-        if price is None:
-            return None
-        total += price
-    return total
+    match question.asks:
+        case AsksEmbeddings() as asks:
+            request = embedding_request(asks, [question], run)
+            return cost_of(request.model, estimate_embedding(request).tokens, 0, run.prices)
+        case AsksJudges() as asks:
+            prompt = asks.prompt(question.check, question.subject)
+            requests = requests_to(_judges_of(question, run).values(), prompt, run)
+            sizes = [(request.model, estimate_tokens(request)) for request in requests]
+            return _cost([cost_of(model, size.prompt, size.answer, run.prices) for model, size in sizes])
 
 
 def _earlier(question: Question, parked: ParkedState) -> tuple[History, ...]:

@@ -13,7 +13,7 @@ FREEFORM: Final = "freeform"
 CHECKS: Final = "checks"
 """Decided by the checks of the case."""
 MAX_REASON_CHARS: Final = 4_000
-"""Characters of a check's reason that are kept."""
+"""Characters of a reason that are kept of a check, a function or a sandbox."""
 NO_CHECK: Final = "no_check"
 """Not decided: the case only has a reference to be measured against."""
 
@@ -27,32 +27,6 @@ class StageOutcome(StrEnum):
     """It did not agree, or could not be carried out."""
     SKIPPED = "skipped"
     """It was not asked; the reason says why."""
-
-
-class Finding(NamedTuple):
-    """The outcome of a stage, before it is known which stage it is."""
-
-    outcome: StageOutcome
-    """Outcome of the stage."""
-    reason: str
-    """In a sentence: what was expected, what was found, where; or why it was skipped."""
-    detail: Mapping[str, Any]
-    """For programs."""
-
-
-def passed(reason: str, **detail: Any) -> Finding:
-    """The stage agrees."""
-    return Finding(StageOutcome.PASS, reason, detail)
-
-
-def failed(reason: str, **detail: Any) -> Finding:
-    """The stage does not agree."""
-    return Finding(StageOutcome.FAIL, reason, detail)
-
-
-def skipped(reason: str, **detail: Any) -> Finding:
-    """The stage was not asked."""
-    return Finding(StageOutcome.SKIPPED, reason, detail)
 
 
 class StageResult(NamedTuple):
@@ -135,7 +109,7 @@ class Judge(Protocol):
     """Asks a second model; raises any exception when there is no reply."""
 
     def __call__(self, expected: Any, actual: Any, /) -> str | JudgeReply:
-        """Returns the reply to `worker.validation.judge.judge_prompt(expected, actual)`."""
+        """Returns the reply to `worker.validation.checks.equivalent.judge_prompt(expected, actual)`."""
         ...
 
 

@@ -4,12 +4,12 @@ Everything is data: each part stands on a line of its own as JSON, so that nothi
 another part of the question.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from worker.validation.extraction import ExtractionError, extract
+from worker.validation.panel import json_line
 
 Choice = Literal["A", "B", "tie"]
 
@@ -25,7 +25,6 @@ MAX_ANSWER_CHARS: Final = 100_000
 WINNER: Final = r"^[\s\"'*`.]*(?:[Aa](?:nswer|NSWER)\s+)?([AaBb]|[Tt]ie|TIE)[\s\"'*`.]*$"
 """How judges write their choice: also in small letters, as "Answer A", or emphasised."""
 _CHOICE_OF: Final[Mapping[str, Choice]] = {"a": "A", "b": "B", "tie": "tie"}
-_LINE_ENDS: Final = str.maketrans({"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 class Chosen(NamedTuple):
@@ -48,10 +47,10 @@ def comparison_prompt(criterion: str, question: Any, first: str, second: str) ->
     """
     return "\n".join(
         (
-            f"Criterion: {_line(criterion)}",
-            f"Input: {_line(question)}",
-            f"Answer A: {_line(_cut(first))}",
-            f"Answer B: {_line(_cut(second))}",
+            f"Criterion: {json_line(criterion)}",
+            f"Input: {json_line(question)}",
+            f"Answer A: {json_line(_cut(first))}",
+            f"Answer B: {json_line(_cut(second))}",
         )
     )
 
@@ -82,8 +81,3 @@ def _choice_in(word: Any) -> Choice | None:
 
 def _cut(answer: str) -> str:
     return answer if len(answer) <= MAX_ANSWER_CHARS else f"{answer[:MAX_ANSWER_CHARS]} [cut]"
-
-
-def _line(value: Any) -> str:
-    """One line of JSON with sorted keys."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False).translate(_LINE_ENDS)

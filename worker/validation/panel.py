@@ -1,208 +1,137 @@
-"""Stage 4: what judges say about an object that is not the expected one; a single judge is a panel of one.
+"""A panel of judges: what each has said, and what more than half of them say; one judge is a panel of one."""
 
-PASS needs more than half of the whole panel. A judge who says neither PASS nor FAIL has not passed anything;
-one that could not be asked has no verdict, and the others decide only when they are a majority without it.
-"""
-
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from shared.contracts.case_vocabulary import CaseStatus, Stage
-from worker.validation.case_verdict import JudgeReply, StageResult, ValidationResult, failed, passed, skipped
+from shared.thresholds import reaches
+from worker.validation.case_verdict import JudgeReply
 from worker.validation.display import cut, escape_surrogates
-from worker.validation.judge import Verdict, read_verdict
 
 REPLY_CHARS: Final = 4_000
 """Characters of a single judge's reply, or of why there is none, that are kept."""
 VOTE_CHARS: Final = 200
 """Characters of the reply of each judge of a panel that are kept."""
+Verdict = Literal["pass", "fail", "unclear"]
+_LINE_ENDS: Final = str.maketrans({"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+class JudgePrompt(NamedTuple):
+    """The two messages to a judge."""
+
+    system: str
+    """System message: the role of the judge."""
+    user: str
+    """The question, with what is judged as data."""
+
+
+def json_line(value: Any) -> str:
+    r"""Writes a value as one line of JSON with sorted keys, in which nothing can pose as another line.
+
+    >>> json_line({"b": 1, "a": "x\u2028"})
+    '{"a": "x\\u2028", "b": 1}'
+    """
+    return json.dumps(value, sort_keys=True, ensure_ascii=False).translate(_LINE_ENDS)
+
+
+class Opinion(NamedTuple):
+    """What the reply of a judge says."""
+
+    verdict: Verdict
+    """In a word."""
+    score: float | None
+    """As a number from 0 to 1; None: the reply has none, and decides nothing."""
+    reason: str = ""
+    """In the judge's words, or why there is no score."""
 
 
 class Vote(NamedTuple):
-    """The reply of one judge, or why it could not be asked."""
+    """What one judge said, or why it could not be asked."""
 
-    judge: str
-    """Its name; empty where nothing is known of it."""
-    reply: JudgeReply | None
-    """Its reply; None: it could not be asked."""
-    why: str = ""
+    model: str
+    """The judge; empty where nothing is known of it."""
+    opinion: Opinion | None = None
+    """What it said; None: it could not be asked."""
+    reply: str = ""
+    """Its reply, word for word."""
+    call: Mapping[str, Any] = {}
+    """Tokens, cost and the like of the call."""
+    unreachable: str = ""
     """Why it could not be asked."""
 
     @property
     def verdict(self) -> Verdict | None:
-        """What its first word is; None without a reply."""
-        return None if self.reply is None else read_verdict(self.reply.text)
-
-
-class Tally(NamedTuple):
-    """How a panel voted."""
-
-    passed: int = 0
-    failed: int = 0
-    unclear: int = 0
-    missing: int = 0
-    """Judges that could not be asked."""
+        """Its opinion in a word; None: it could not be asked."""
+        return None if self.opinion is None else self.opinion.verdict
 
     @property
-    def judges(self) -> int:
-        """The whole panel."""
-        return sum(self)
+    def score(self) -> float | None:
+        """Its opinion as a number; None without one."""
+        return None if self.opinion is None else self.opinion.score
 
-    @property
-    def verdict(self) -> Verdict | None:
-        """What the panel says; `unclear` without a majority, None when judges are missing for one.
+    def words(self, most: int) -> dict[str, Any]:
+        """Its reply beside what is known of its call, as they are stored."""
+        return {**self.call, "reply": escape_surrogates(self.reply, most)}
 
-        >>> Tally(2, 1).verdict, Tally(1, 2).verdict, Tally(1, 1).verdict, Tally(1, 0, 2).verdict
-        ('pass', 'fail', 'unclear', 'unclear')
-        >>> Tally(2, 0, 0, 1).verdict, Tally(1, 1, 0, 1).verdict, Tally(0, 1, 1, 1).verdict
-        ('pass', None, 'unclear')
+    def blame(self, most: int) -> str:
+        """Names the judge that could not be asked, and why.
+
+        >>> Vote("m", unreachable="no route").blame(9), Vote("m", unreachable="m needs KEY").blame(99)
+        ('m: no route', 'm needs KEY')
         """
-        majority = self.judges // 2 + 1
-        if self.passed >= majority:
-            return "pass"
-        if self.failed >= majority:
-            return "fail"
-        is_open = self.missing and self.failed + self.unclear < majority
-        return None if is_open else "unclear"
+        return blamed(self.model, cut(self.unreachable, most))
 
 
-def tally_of(votes: Sequence[Vote]) -> Tally:
-    """Counts votes.
-
-    >>> tally_of([Vote("a", JudgeReply("PASS")), Vote("b", JudgeReply("Well")), Vote("c", None, "no route")])
-    Tally(passed=1, failed=0, unclear=1, missing=1)
-    """
-    verdicts = [vote.verdict for vote in votes]
-    return Tally(*(verdicts.count(verdict) for verdict in ("pass", "fail", "unclear", None)))
-
-
-def with_votes(result: ValidationResult, votes: Sequence[Vote]) -> ValidationResult:
-    """Stage 4: a panel decides about an object that is not the expected one.
-
-    Args:
-        result: as it stands after stage 3; one that awaits no judge is returned as it is.
-        votes: one of each judge, in the order of the panel; at least one.
-    """
-    if not result.awaits_judge:
-        return result
-    tally, detail = tally_of(votes), _detail(votes)
-    verdict = tally.verdict
-    if verdict is None:
-        note = _why_open(votes, tally)
-        return replace(
-            result,
-            message=f"{result.message}; {note}",
-            stages=_stages(result, StageResult(Stage.FUZZY, *skipped(note, **detail, unreachable=True))),
-            awaits_judge=False,
-        )
-    is_pass, detail = verdict == "pass", {**detail, "verdict": verdict}
-    note = _note(votes, tally, verdict)
-    finding = passed(note, **detail) if is_pass else failed(note, **detail)
-    message = f"passed by fuzzy match: {note}; {result.message}" if is_pass else f"{result.message}; {note}"
-    return replace(
-        result,
-        status=CaseStatus.PASSED if is_pass else CaseStatus.FAILED_FUZZY,
-        passed=is_pass,
-        decided_by=Stage.FUZZY,
-        message=message,
-        stages=_stages(result, StageResult(Stage.FUZZY, *finding)),
-        used_fuzzy_match=is_pass,
-        awaits_judge=False,
-    )
-
-
-def with_reply(result: ValidationResult, reply: str | JudgeReply) -> ValidationResult:
-    """Stage 4 with a single judge: its first word decides about an object that is not the expected one."""
-    given = JudgeReply(reply) if isinstance(reply, str) else reply
-    return with_votes(result, [Vote("", given)])
-
-
-def without_reply(result: ValidationResult, why: str) -> ValidationResult:
-    """Stage 4 when the judge cannot be reached: strict equality has the last word, and the result says so."""
-    return with_votes(result, [Vote("", None, why)])
-
-
-def _stages(result: ValidationResult, last: StageResult) -> tuple[StageResult, ...]:
-    """The stages with another last one."""
-    return (*result.stages[:-1], last)
-
-
-def _note(votes: Sequence[Vote], tally: Tally, verdict: Verdict) -> str:
-    """Describes how a panel decided."""
-    if len(votes) > 1:
-        if verdict == "unclear":
-            numbers = zip(("PASS", "FAIL", "neither", "nothing"), tally, strict=True)
-            counts = ", ".join(f"{number} said {word}" for word, number in numbers if number)
-            return f"no majority of the {tally.judges} judges: {counts}"
-        number, verb = (tally.passed, "find") if verdict == "pass" else (tally.failed, "do not find")
-        return f"{number} of {tally.judges} judges {verb} the two objects equivalent"
-    if verdict == "unclear":
-        word = cut(votes[0].reply.text) if votes[0].reply else ""
-        return f"the judge said neither PASS nor FAIL first: {word or 'nothing'}"
-    verb = "finds" if verdict == "pass" else "does not find"
-    return f"the judge {verb} the two objects equivalent"
-
-
-def _why_open(votes: Sequence[Vote], tally: Tally) -> str:
-    """Names who could not be asked."""
-    if len(votes) == 1:
-        return f"the judge could not be asked: {cut(votes[0].why, REPLY_CHARS)}"
-    missing = "; ".join(blamed(vote.judge, cut(vote.why, VOTE_CHARS)) for vote in votes if not vote.reply)
-    count = f"{tally.missing} of {tally.judges} judges could not be asked"
-    return f"{count}, and the others are no majority: {missing}"
+def vote_of(model: str, reply: JudgeReply, opinion: Opinion) -> Vote:
+    """The vote of a judge that has replied."""
+    return Vote(model, opinion, reply.text, reply.detail)
 
 
 def blamed(model: str, why: str) -> str:
-    """Names the model that could not be asked before the reason, unless the reason begins with it.
-
-    >>> blamed("m", "no route"), blamed("m", "m needs the variable KEY")
-    ('m: no route', 'm needs the variable KEY')
-    """
+    """Names the model that could not be asked before the reason, unless the reason begins with it."""
     return why if why.startswith((f"{model} ", f"{model}: ")) else f"{cut(model)}: {why}"
 
 
-def _detail(votes: Sequence[Vote]) -> dict[str, Any]:
-    """What is kept of the judges' words and calls: a single one's own, a panel's sums with each vote."""
-    if len(votes) == 1:
-        [vote] = votes
-        return {} if vote.reply is None else _said(vote.reply, REPLY_CHARS)
-    details = [vote.reply.detail for vote in votes if vote.reply]
-    costs = [each.get("cost_usd") for each in details]
-    return {
-        "model": ", ".join(vote.judge for vote in votes),
-        "token_usage": _tokens([each.get("token_usage") for each in details]),
-        "cost_usd": None if None in costs else sum(cost for cost in costs if cost is not None),
-        "latency_ms": max((each.get("latency_ms") or 0 for each in details), default=None),
-        "cached": bool(details) and all(each.get("cached") for each in details),
-        "reply": "; ".join(f"{vote.judge}: {_words(vote)}" for vote in votes),
-        "votes": [_vote(vote) for vote in votes],
-    }
+class Decision(NamedTuple):
+    """What a panel decides."""
+
+    score: float
+    """The greatest score that more than half of the whole panel reach."""
+    is_certain: bool
+    """Whether it is the same whatever the judges would say that gave no score."""
+    is_waiting: bool
+    """Whether one of these could not be asked."""
 
 
-def _said(reply: JudgeReply, most: int) -> dict[str, Any]:
-    """One judge's words, beside what is known of its call."""
-    return {**reply.detail, "reply": escape_surrogates(reply.text, most)}
+def decide(votes: Sequence[Vote], at_least: float | None = None) -> Decision:
+    """Decides by more than half of the whole panel.
 
+    A judge without a score, because its reply has none or because it could not be asked, changes nothing
+    where the others are a majority without it.
 
-def _vote(vote: Vote) -> dict[str, Any]:
-    """One vote of a panel, as it is stored."""
-    if vote.reply is None:
-        return {"model": vote.judge, "verdict": None, "unreachable": cut(vote.why, VOTE_CHARS)}
-    return {"model": vote.judge, **_said(vote.reply, VOTE_CHARS), "verdict": vote.verdict}
+    Args:
+        votes: one of each judge.
+        at_least: the score that matters; None: the score itself has to be certain.
 
-
-def _words(vote: Vote) -> str:
-    """The reply of a judge, in a line."""
-    return "could not be asked" if vote.reply is None else cut(vote.reply.text) or "nothing"
-
-
-def _tokens(usages: Sequence[Mapping[str, int | None] | None]) -> dict[str, int] | None:
-    """Adds up tokens; None where none were counted.
-
-    >>> _tokens([{"prompt_tokens": 3, "completion_tokens": None}, {"prompt_tokens": 2}, None])
-    {'prompt_tokens': 5, 'completion_tokens': 0}
+    >>> yes, no, gone = Vote("a", Opinion("pass", 1.0)), Vote("b", Opinion("fail", 0.0)), Vote("c")
+    >>> decide([yes, no, yes]).score, decide([yes, no]).score
+    (1.0, 0.0)
+    >>> decide([yes, gone, yes]).is_certain, decide([yes, no, gone])
+    (True, Decision(score=0.0, is_certain=False, is_waiting=True))
     """
-    known = [usage for usage in usages if usage]
-    names = dict.fromkeys(name for usage in known for name in usage)
-    return {name: sum(usage.get(name) or 0 for usage in known) for name in names} or None
+    scores = [vote.score for vote in votes]
+    least = majority_score([0.0 if score is None else score for score in scores])
+    most = majority_score([1.0 if score is None else score for score in scores])
+    is_certain = least == most or (
+        at_least is not None and (reaches(least, at_least) or not reaches(most, at_least))
+    )
+    return Decision(least, is_certain, any(vote.opinion is None for vote in votes))
+
+
+def majority_score(scores: Sequence[float]) -> float:
+    """The greatest score that more than half of the scores reach.
+
+    >>> majority_score([0.2, 0.9, 0.5]), majority_score([0.2, 0.9]), majority_score([0.4])
+    (0.5, 0.2, 0.4)
+    """
+    return sorted(scores)[(len(scores) - 1) // 2]

@@ -6,11 +6,12 @@ fails or is skipped, and says why; the first failure ends it, except that a judg
 Workers call the steps apart, because judges and checks that call a model are asked on the event loop:
 
     before_judge(case, output)      stages 0 to 3, and the checks that call no model
-    with_votes(result, votes)       stage 4, where `awaits_judge`: the votes of a judge or a panel
+    with_judge(result, score)       stage 4, where `awaits_judge`: what a judge or a panel says
     with_checks(result, at_least)   the verdict of the checks, after all else
 
-`validate(case, output, judge=…)` is all of it in one call, for tests and notebooks; its judge is a function,
-whose reply `with_reply` applies as a panel of one (`without_reply`: it could not be reached).
+A stage is a check with a place of its own: each criterion of a case is compiled to a `Check`, evaluated as
+those are that a case lists, and its score is shown as one of `stages`. `validate(case, output, judge=…)` is
+all of it in one call, for tests and notebooks; its judge is a function, a panel of one.
 
 The engine is pure. What is not is passed in: the judge, and the sandbox that runs patterns and validators
 where they can be stopped. Without a sandbox, patterns are searched in this process, which is for callers
@@ -19,8 +20,9 @@ without one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus, Stage
 from shared.contracts.cases import AT_RUN_TIME, Case
@@ -28,54 +30,60 @@ from shared.contracts.checks import Check
 from worker.validation.case_verdict import (
     FREEFORM,
     NO_CHECK,
-    CheckResult,
-    Finding,
     Judge,
+    JudgeReply,
     StageOutcome,
     StageResult,
     UntrustedRunner,
     ValidationResult,
-    failed,
-    passed,
-    skipped,
 )
 from worker.validation.check_verdict import with_checks
-from worker.validation.checks import Answer, Subject, parse_checks
-from worker.validation.checks.kind import NOTHING_RECORDED
-from worker.validation.custom_checks import call_validator, find_pattern
-from worker.validation.differences import explain
-from worker.validation.equality import unordered_equal
-from worker.validation.extraction import ExtractionError, extract
-from worker.validation.panel import with_reply, with_votes, without_reply
+from worker.validation.checks import Answer, Score, Subject, parse_checks
+from worker.validation.checks.equivalent import EQUIVALENT
+from worker.validation.checks.json_values import object_equals, object_found, object_schema
+from worker.validation.checks.kind import NOTHING_RECORDED, PASSED, Run
+from worker.validation.checks.python import validator
+from worker.validation.checks.regex import regex
+from worker.validation.panel import Vote, vote_of
 from worker.validation.rouge import rouge_l
-from worker.validation.schema import SchemaValidator
-from worker.validation.scoring import run_deterministic
+from worker.validation.scoring import Question, run_deterministic
 
-__all__ = ["STAGES", "before_judge", "validate", "with_checks", "with_reply", "with_votes", "without_reply"]
-
-MAX_SHOWN_PROBLEMS: Final = 5
-"""Schema errors that a message names."""
+__all__ = ["CRITERIA", "before_judge", "judge_question", "validate", "with_checks", "with_judge"]
 
 
-@dataclass(slots=True)
-class _PipelineState:
-    """One output on its way through the stages."""
+class Criterion(NamedTuple):
+    """A documented criterion of a case: a check with a place among the stages."""
 
-    case: Case
-    raw_output: str
-    sandbox: UntrustedRunner | None
-    parsed: dict[str, Any] | None = None
-    differences: Mapping[str, Any] | None = None
-    stages: list[StageResult] = field(default_factory=list)
-    checks: Sequence[Check] = ()
+    stage: Stage
+    """Its place."""
+    run: Run
+    """Evaluates it."""
+    argument: Callable[[Case], Any]
+    """What the case requires; None: nothing."""
+    absent: StageResult
+    """The stage of a case that requires nothing."""
 
-    can_fail: bool = True
-    """Whether any stage can fail; checks come on top."""
 
-    @property
-    def is_freeform(self) -> bool:
-        """Whether nothing at all is required of the answer."""
-        return not (self.can_fail or self.checks or self.case.reference is not None)
+def _criterion(stage: Stage, run: Run, argument: Callable[[Case], Any], absent: str) -> Criterion:
+    """A criterion, with the reason why it is skipped in a case that requires nothing."""
+    return Criterion(stage, run, argument, StageResult(stage, StageOutcome.SKIPPED, absent))
+
+
+CRITERIA: Final = (
+    _criterion(Stage.REGEX, regex, attrgetter("regex_pattern"), "no regex_pattern"),
+    _criterion(Stage.CUSTOM, validator, attrgetter("validator"), "no validator"),
+    _criterion(
+        Stage.JSON, object_found, lambda case: case.needs_json or None, "neither expected nor a schema"
+    ),
+    _criterion(Stage.SCHEMA, object_schema, attrgetter("json_schema"), "no schema"),
+    _criterion(Stage.EQUALITY, object_equals, attrgetter("expected"), "no expected"),
+)
+"""The criteria that need no judge, in the order of their stages; equality is the last.
+
+A new one goes before equality: a judge may overrule a failure of equality, and nothing that comes after it.
+"""
+_OBJECT: Final = [each.stage for each in CRITERIA].index(Stage.JSON)
+"""Position of the criterion that looks for an object."""
 
 
 def validate(
@@ -113,11 +121,15 @@ def _judged(case: Case, result: ValidationResult, judge: Judge | None) -> Valida
     """Stage 4, if there is a judge."""
     if judge is None or not result.awaits_judge:
         return result
+    question = judge_question(case.expected, result)
     try:
         reply = judge(case.expected, result.parsed_output)
     except Exception as error:  # noqa: BLE001 - whatever keeps the judge from answering, the verdict stands
-        return without_reply(result, str(error) or type(error).__name__)
-    return with_reply(result, reply)
+        vote = Vote("", unreachable=str(error) or type(error).__name__)
+    else:
+        given = JudgeReply(reply) if isinstance(reply, str) else reply
+        vote = vote_of("", given, EQUIVALENT.read(question.check, given.text))
+    return with_judge(result, EQUIVALENT.score(question.check, [vote]))
 
 
 def before_judge(
@@ -144,86 +156,55 @@ def before_judge(
         SchemaError: the case's schema cannot be used.
         CheckUnusableError: the case's pattern or validator cannot be run, whatever the output.
     """
-    work = _PipelineState(_case(case), raw_output, sandbox)
-    work.checks = _checks(work.case) if checks is None else checks
-    work.can_fail = work.case.can_fail
-    ended = "" if work.can_fail or work.checks else _why_no_stage(work)
-    for stage, run in STAGES:
-        finding = skipped(ended) if ended else run(work)
-        work.stages.append(StageResult(stage, *finding))
-        if finding.outcome is StageOutcome.FAIL:
-            ended = f"{stage} failed"
-    work.stages.append(StageResult(Stage.FUZZY, *_why_no_judge(work, ended)))
-    return _result(work, _check_results(work, answer))
-
-
-def regex(work: _PipelineState) -> Finding:
-    """Stage 0: is the pattern anywhere in the raw output?"""
-    pattern = work.case.regex_pattern
-    if pattern is None:
-        return skipped("no regex_pattern")
-    return find_pattern(pattern, work.raw_output, work.sandbox)
-
-
-def custom(work: _PipelineState) -> Finding:
-    """Stage 0.5: does the user's function accept the raw output?"""
-    name = work.case.validator
-    if name is None:
-        return skipped("no validator")
-    return call_validator(name, work.raw_output, work.sandbox)
-
-
-def json_parse(work: _PipelineState) -> Finding:
-    """Stage 1: does the output hold a JSON object?"""
-    case = work.case
-    if not case.needs_json:
-        return skipped("neither expected nor a schema")
-    try:
-        found = extract(work.raw_output, lenient=case.json_extraction == "lenient")
-    except ExtractionError as error:
-        return failed(error.after("no JSON object in the output"))
-    work.parsed = found.value
-    of_several = f", the first of {found.blocks}" if found.blocks > 1 else ""
-    return passed(f"found in the {found.source}{of_several}", source=found.source, blocks=found.blocks)
-
-
-def schema(work: _PipelineState) -> Finding:
-    """Stage 2: does the object keep to the schema?"""
-    if work.case.json_schema is None:
-        return skipped("no schema")
-    problems = SchemaValidator(work.case.json_schema).errors(work.parsed)
-    if not problems:
-        return passed("keeps to the schema")
-    named = [str(problem) for problem in problems[:MAX_SHOWN_PROBLEMS]]
-    if len(problems) > len(named):
-        named.append(f"and {len(problems) - len(named)} more")
-    return failed(
-        f"breaks the schema: {'; '.join(named)}", errors=[problem.as_document() for problem in problems]
+    case = _case(case)
+    if checks is None:
+        checks = parse_checks(case.checks) if case.checks else ()
+    subject = Subject(
+        raw_output,
+        answer,
+        case.input,
+        case.vars,
+        case.expected,
+        sandbox,
+        is_lenient=case.json_extraction == "lenient",
     )
+    return _result(case, subject, checks)
 
 
-def equality(work: _PipelineState) -> Finding:
-    """Stage 3: is it the expected object, whatever the order of keys and items?"""
-    if work.case.expected is None:
-        return skipped("no expected")
-    if unordered_equal(work.case.expected, work.parsed):
-        return passed("equal to the expected object")
-    differences = explain(work.case.expected, work.parsed)
-    work.differences = differences.as_document()
-    return failed(str(differences))
+def judge_question(expected: Any, result: ValidationResult) -> Question:
+    """What the judges of stage 4 are asked about a result that awaits them."""
+    subject = Subject.of_object(result.parsed_output)
+    return Question(Check(Stage.FUZZY, expected), EQUIVALENT, subject, b"")
 
 
-STAGES: Final[tuple[tuple[Stage, Callable[[_PipelineState], Finding]], ...]] = (
-    (Stage.REGEX, regex),
-    (Stage.CUSTOM, custom),
-    (Stage.JSON, json_parse),
-    (Stage.SCHEMA, schema),
-    (Stage.EQUALITY, equality),
-)
-"""The stages that need no judge, in their order; equality is the last.
+def with_judge(result: ValidationResult, judged: Score) -> ValidationResult:
+    """Stage 4: judges decide about an object that is not the expected one, or could not be asked.
 
-A new stage goes before equality: a judge may overrule a failure of equality, and nothing that comes after it.
-"""
+    Args:
+        result: as it stands after stage 3; one that awaits no judge is returned as it is.
+        judged: what the panel says, by `EQUIVALENT`.
+    """
+    if not result.awaits_judge:
+        return result
+    stages = (*result.stages[:-1], _shown(Stage.FUZZY, judged))
+    if judged.value is None:
+        message = f"{result.message}; {judged.unavailable}"
+        return replace(result, message=message, stages=stages, awaits_judge=False)
+    if judged.value != PASSED:
+        message, status = f"{result.message}; {judged.reason}", CaseStatus.FAILED_FUZZY
+    else:
+        message, status = f"passed by fuzzy match: {judged.reason}; {result.message}", CaseStatus.PASSED
+    is_passed = status is CaseStatus.PASSED
+    return replace(
+        result,
+        status=status,
+        passed=is_passed,
+        decided_by=Stage.FUZZY,
+        message=message,
+        stages=stages,
+        used_fuzzy_match=is_passed,
+        awaits_judge=False,
+    )
 
 
 def _case(case: Case | Mapping[str, Any]) -> Case:
@@ -233,67 +214,70 @@ def _case(case: Case | Mapping[str, Any]) -> Case:
     return Case.model_validate({"input": "", **case}, context=AT_RUN_TIME)
 
 
-def _checks(case: Case) -> Sequence[Check]:
-    """The checks of a case as they travel."""
-    return parse_checks(case.checks) if case.checks else ()
-
-
-def _check_results(work: _PipelineState, answer: Answer) -> tuple[CheckResult, ...]:
-    """Evaluates the checks that call no model, whatever the stages found, so that every failure is shown."""
-    if not work.checks:
-        return ()
-    case = work.case
-    subject = Subject(
-        work.raw_output,
-        answer,
-        case.input,
-        case.vars,
-        case.expected,
-        work.sandbox,
-        is_lenient=case.json_extraction == "lenient",
-    )
-    return tuple(run_deterministic(work.checks, subject))
-
-
-def _why_no_stage(work: _PipelineState) -> str:
-    """Why nothing can fail."""
-    return "freeform: no criteria" if work.is_freeform else "only a reference, which never decides"
-
-
-def _why_no_judge(work: _PipelineState, ended: str) -> Finding:
-    """Why stage 4 is not asked here."""
-    if work.differences is not None:
-        return skipped("no judge was asked")
-    if ended:
-        return skipped(ended)
-    return skipped("no expected" if work.case.expected is None else "equality passed")
-
-
-def _result(work: _PipelineState, checks: tuple[CheckResult, ...]) -> ValidationResult:
+def _result(case: Case, subject: Subject, checks: Sequence[Check]) -> ValidationResult:
     """The verdict that follows from the stages; whether checks pass is no part of it yet."""
-    spoke = [stage for stage in work.stages if stage.outcome is not StageOutcome.SKIPPED]
-    last = spoke[-1] if spoke else None
-    is_failure = last is not None and last.outcome is StageOutcome.FAIL
+    stages, stage, last = _evaluated(case, subject)
+    failed = last if last is not None and last.value != PASSED else None
+    differences = failed.detail if failed is not None and stage is Stage.EQUALITY else None
+    is_freeform = stage is None and not checks and case.reference is None
+    if stage is None and not checks:
+        why = "freeform: no criteria" if is_freeform else "only a reference, which never decides"
+        stages = [StageResult(each.stage, StageOutcome.SKIPPED, why) for each in CRITERIA]
+    else:
+        why = "" if failed is None else f"{stage} failed"
+        stages += [StageResult(each.stage, StageOutcome.SKIPPED, why) for each in CRITERIA[len(stages) :]]
+    if stage is Stage.EQUALITY:
+        why = "equality passed" if failed is None else "no judge was asked"
+    stages.append(StageResult(Stage.FUZZY, StageOutcome.SKIPPED, why or "no expected"))
+    has_object = stages[_OBJECT].outcome is StageOutcome.PASS
     return ValidationResult(
-        status=STAGE_TABLE[last.stage].failure if last is not None and is_failure else CaseStatus.PASSED,
-        passed=not is_failure,
-        decided_by=last.stage if last is not None else FREEFORM if work.is_freeform else NO_CHECK,
-        message=last.reason if last is not None and is_failure else "",
-        stages=tuple(work.stages),
-        raw_output=work.raw_output,
-        parsed_output=work.parsed,
-        differences=work.differences,
-        metrics=_metrics(work),
-        freeform=work.is_freeform,
-        awaits_judge=work.differences is not None,
-        checks=checks,
+        status=CaseStatus.PASSED if failed is None or stage is None else STAGE_TABLE[stage].failure,
+        passed=failed is None,
+        decided_by=stage or (FREEFORM if is_freeform else NO_CHECK),
+        message="" if failed is None else failed.reason,
+        stages=tuple(stages),
+        raw_output=subject.text,
+        parsed_output=subject.object.value if has_object else None,
+        differences=differences,
+        metrics=_metrics(case, subject.text),
+        freeform=is_freeform,
+        awaits_judge=differences is not None,
+        # Whatever the stages found, so that every failure is shown.
+        checks=tuple(run_deterministic(checks, subject)) if checks else (),
     )
 
 
-def _metrics(work: _PipelineState) -> dict[str, Any]:
+def _evaluated(case: Case, subject: Subject) -> tuple[list[StageResult], Stage | None, Score | None]:
+    """Evaluates the criteria of a case, in order, up to the first that fails.
+
+    Returns:
+        The stages so far, the last that a criterion was for, and its score.
+    """
+    stages, last, score = list[StageResult](), None, None
+    for stage, run, argument_of, absent in CRITERIA:
+        argument = argument_of(case)
+        if argument is None:
+            stages.append(absent)
+            continue
+        last, score = stage, run(Check(stage, argument), subject)
+        stages.append(_shown(stage, score))
+        if score.value != PASSED:
+            break
+    return stages, last, score
+
+
+def _shown(stage: Stage, score: Score) -> StageResult:
+    """Shows a score as a stage; the differences of equality are shown apart."""
+    if score.value is None:
+        return StageResult(stage, StageOutcome.SKIPPED, score.unavailable, score.detail)
+    outcome = StageOutcome.PASS if score.value == PASSED else StageOutcome.FAIL
+    return StageResult(stage, outcome, score.reason, {} if stage is Stage.EQUALITY else score.detail)
+
+
+def _metrics(case: Case, output: str) -> dict[str, Any]:
     """How close the output is to the reference; it decides nothing."""
-    if work.case.reference is None:
+    if case.reference is None:
         return {}
-    score = rouge_l(work.raw_output, work.case.reference)
+    score = rouge_l(output, case.reference)
     cut_note = {"rouge_l_is_cut": True} if score.is_cut else {}
     return {"rouge_l": score.fmeasure, "rouge_l_tokenizer": score.tokenizer, **cut_note}

@@ -137,7 +137,7 @@ class _Compiled:
             if found is not None:
                 self._adapters.move_to_end(key)
                 return found
-        made = _adapter(_compile(schema, resources), schema)
+        made = _compile(schema, resources)
         with self._lock:
             self._adapters[key] = made
             while len(self._adapters) > self._most:
@@ -168,7 +168,7 @@ def _refuse(uri: str) -> NoReturn:
     raise SchemaError(f"{uri} is no part of the schema")
 
 
-def _compile(schema: Any, resources: Mapping[str, Any]) -> "jsonschema_rs.Validator":
+def _compile(schema: Any, resources: Mapping[str, Any]) -> TypeAdapter[Any]:
     """Compiles a schema with the documents it may refer to.
 
     Raises:
@@ -182,7 +182,7 @@ def _compile(schema: Any, resources: Mapping[str, Any]) -> "jsonschema_rs.Valida
     import jsonschema_rs  # noqa: PLC0415 - 40 ms and 8 MB; many runs have no schema
 
     try:
-        return jsonschema_rs.validator_for(
+        validator = jsonschema_rs.validator_for(
             schema,
             registry=jsonschema_rs.Registry(list(resources.items()), retriever=_refuse)
             if resources
@@ -204,9 +204,12 @@ def _compile(schema: Any, resources: Mapping[str, Any]) -> "jsonschema_rs.Valida
         raise SchemaError(f"the JSON schema is not usable{where}: {text}") from None
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise SchemaError(f"the JSON schema is not usable: {cut(str(error), MAX_MESSAGE_CHARS)}") from None
+    return _adapter(validator, schema, jsonschema_rs.ValidationError)
 
 
-def _adapter(validator: "jsonschema_rs.Validator", schema: Any) -> TypeAdapter[Any]:
+def _adapter(
+    validator: "jsonschema_rs.Validator", schema: Any, refusal: "type[jsonschema_rs.ValidationError]"
+) -> TypeAdapter[Any]:
     """Puts the door in front: what the validator finds, pydantic raises."""
     refers = has_references(schema)
 
@@ -217,7 +220,7 @@ def _adapter(validator: "jsonschema_rs.Validator", schema: Any) -> TypeAdapter[A
             if refers and VisitCounter(schema).visits(schema, instance) > MAX_VISITS:
                 errors = [_unnamed("it breaks the schema in more ways than can be listed")]
             else:
-                errors = [_details(error) for error in _errors(validator, instance)]
+                errors = [_details(error) for error in _errors(validator, instance, refusal)]
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             errors = [_unnamed(f"it cannot be checked: {cut(str(error), MAX_MESSAGE_CHARS)}")]
         raise ValidationError.from_exception_data("JSON schema", errors)
@@ -225,15 +228,15 @@ def _adapter(validator: "jsonschema_rs.Validator", schema: Any) -> TypeAdapter[A
     return TypeAdapter(Annotated[Any, PlainValidator(check)])
 
 
-def _errors(validator: "jsonschema_rs.Validator", instance: Any) -> "Iterable[jsonschema_rs.ValidationError]":
+def _errors(
+    validator: "jsonschema_rs.Validator", instance: Any, refusal: "type[jsonschema_rs.ValidationError]"
+) -> "Iterable[jsonschema_rs.ValidationError]":
     """The errors of an instance; of a large one only the first, since all are made at once."""
-    import jsonschema_rs  # noqa: PLC0415 - it is loaded by now
-
     if not _is_large(instance):
         return islice(validator.iter_errors(instance), MAX_PROBLEMS)
     try:
         validator.validate(instance)
-    except jsonschema_rs.ValidationError as error:
+    except refusal as error:
         return [error]
     return []
 

@@ -17,10 +17,9 @@ from producer.aggregate.judge_statistics import alpha_of_tallies, krippendorff_a
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, encode_case
 from shared.contracts.case_vocabulary import Label
+from tests.support.checking import judged_by, vote
 from tests.unit.cases.test_case_reports import run_info
 from worker.executors.case_results import case_document, case_line
-from worker.validation.case_verdict import JudgeReply
-from worker.validation.panel import Vote, with_votes
 from worker.validation.pipeline import before_judge
 
 OUTPUT: Final = '{"n": 2}'
@@ -39,12 +38,10 @@ def judged(
     result = before_judge({"expected": {"n": 1}}, output)
     names = "abc"[: len(replies)]
     votes = [
-        Vote(name, None, "no route")
-        if reply is None
-        else Vote(name, JudgeReply(reply, {"model": name, "cost_usd": 0.5}))
+        vote(name, reply, {"model": name, "cost_usd": 0.5})
         for name, reply in zip(names, replies, strict=True)
     ]
-    result = with_votes(result, votes)
+    result = judged_by(result, *votes)
     said_by_people = {} if label is None else {"label": label}
     item = CasePayload(case, model, "Hi", repeat, criteria={"expected": {"n": 1}, **said_by_people})
     line = case_line(case_document(item, result))

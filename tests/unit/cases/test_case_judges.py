@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 import pytest
@@ -12,15 +13,18 @@ from shared.errors import RedisUnreachableError
 from shared.names import RunState
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
+from tests.support.checking import JUDGE
 from worker.executors.case_judges import JudgeVotes, ask_judges
 from worker.executors.claim_loop import PoolItem
 from worker.outcomes import Deferred, EndRun
 from worker.upstream.attempts import CallsMade
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.failures import UpstreamError
+from worker.validation.checks.equivalent import EQUIVALENT
 
 REQUESTS: Final = [ModelRequest(ModelTarget(name), "system", "user") for name in ("a", "b", "c")]
 PASS: Final = ModelReply("PASS", 5, cost_usd=0.1)
+READ: Final = partial(EQUIVALENT.read, JUDGE)
 Judge = Callable[[CallsMade], ModelReply]
 
 
@@ -39,7 +43,7 @@ def asked(*judges: Judge, earlier: Sequence[History] = (), may_park: bool = True
             await asyncio.wait_for(everybody.wait(), 10)
             return judges["abc".index(request.model)](calls)
 
-        return await ask_judges(REQUESTS[: len(judges)], ask, earlier, may_park=may_park)
+        return await ask_judges(REQUESTS[: len(judges)], READ, ask, earlier, may_park=may_park)
 
     return asyncio.run(together())
 
@@ -73,7 +77,7 @@ def spent(_: CallsMade) -> ModelReply:
 def test_all_votes_come_in_the_order_of_the_panel() -> None:
     """All are under way together; who is gone has a vote without a reply, and costs nothing."""
     votes = asked(passes, gone, passes)
-    assert [(vote.judge, vote.verdict, vote.why) for vote in votes.votes] == [
+    assert [(vote.model, vote.verdict, vote.unreachable) for vote in votes.votes] == [
         ("a", "pass", ""),
         ("b", None, "no such model"),
         ("c", "pass", ""),
@@ -115,7 +119,7 @@ def test_a_case_that_would_be_lost_waits_for_its_judges() -> None:
 def test_a_spent_budget_is_a_missing_vote() -> None:
     """Votes that came are paid for and kept; who would have to wait is not waited for."""
     votes = asked(passes, spent, parked())
-    assert [(vote.verdict, vote.why) for vote in votes.votes] == [
+    assert [(vote.verdict, vote.unreachable) for vote in votes.votes] == [
         ("pass", ""),
         (None, "spent"),
         (None, "spent"),
@@ -152,7 +156,7 @@ def test_a_stop_ends_every_judge() -> None:
                 ended.append(request.model)
             raise AssertionError
 
-        asking: Awaitable[object] = ask_judges(REQUESTS, ask, (), may_park=True)
+        asking: Awaitable[object] = ask_judges(REQUESTS, READ, ask, (), may_park=True)
         task = asyncio.ensure_future(asking)
         await everybody.wait()
         task.cancel()
@@ -181,7 +185,7 @@ def test_a_stop_at_the_cost_cap_keeps_the_votes_that_came() -> None:
                 return spent(calls)
             raise AssertionError
 
-        task = asyncio.ensure_future(ask_judges(REQUESTS[:2], ask, (), may_park=True))
+        task = asyncio.ensure_future(ask_judges(REQUESTS[:2], READ, ask, (), may_park=True))
         await waiting.wait()
         task.cancel()
         return await task

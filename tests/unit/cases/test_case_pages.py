@@ -19,10 +19,9 @@ from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, Mode, encode_case
 from shared.kinds import CASES
 from tests.support.case_pages import EXPECTED, GOOD, NO_JSON, WRONG, item_row, rows_of, run_info, write_page
+from tests.support.checking import judged_by, vote
 from tests.support.viewer_pages import unpacked
 from worker.executors.case_results import case_document, case_line
-from worker.validation.case_verdict import JudgeReply
-from worker.validation.panel import Vote, with_votes
 from worker.validation.pipeline import before_judge, validate
 
 MODELS: Final = ("acme/quick", "acme/careful")
@@ -197,10 +196,10 @@ def test_judges_are_distinguished(tmp_path: Path) -> None:
     """A panel has a section: how far it agrees, and a row for each judge; people's word is at the case."""
     item = CasePayload(0, MODELS[0], "one", criteria={"expected": EXPECTED, "label": "fail"})
     votes = [
-        Vote(f"judge/{name}", JudgeReply(word, {"model": f"judge/{name}", "cost_usd": 0.5}))
+        vote(f"judge/{name}", word, {"model": f"judge/{name}", "cost_usd": 0.5})
         for name, word in (("a", "PASS"), ("b", "FAIL"), ("<c>", "FAIL"))
     ]
-    result = with_votes(before_judge({"expected": EXPECTED}, WRONG), votes)
+    result = judged_by(before_judge({"expected": EXPECTED}, WRONG), *votes)
     line = case_line(case_document(item, result))
     text = page(tmp_path, [ItemRow(0, "f", line, 1, 2, 1, 5, 0.0, encode_case(item))])
     table = text.split('id="judges"')[1].split("</table>", maxsplit=1)[0]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from worker.validation.judge import judge_prompt, read_verdict
+from worker.validation.checks.equivalent import judge_prompt, read_verdict
 
 QUESTION = "Are these two JSON objects semantically equivalent?"
 

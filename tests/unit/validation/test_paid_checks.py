@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from shared.contracts.checks import Check
 from worker.validation.case_verdict import CheckResult
+from worker.validation.check_verdict import Rules, close, next_check, verdict
 from worker.validation.checks.kind import Subject
-from worker.validation.paid_checks import Rules, close, next_check
-from worker.validation.scoring import open_row, run_deterministic, verdict
+from worker.validation.scoring import open_row, run_deterministic
 
 
 def paid(name: str, weight: float = 1.0, kind: str = "rubric") -> Check:

@@ -6,11 +6,16 @@ from typing import Any, Final
 
 import pytest
 
-from worker.validation.case_verdict import JudgeReply, StageOutcome, ValidationResult
-from worker.validation.panel import Tally, Vote, tally_of, with_votes
-from worker.validation.pipeline import before_judge, with_reply, without_reply
+from shared.contracts.checks import Check
+from tests.support.checking import judged_by, vote
+from worker.validation.case_verdict import StageOutcome, ValidationResult
+from worker.validation.checks.equivalent import EQUIVALENT
+from worker.validation.panel import Vote, decide
+from worker.validation.pipeline import before_judge, validate
 
-WAITING: Final = before_judge({"expected": {"n": 1}}, '{"n": 2}')
+CASE: Final = {"expected": {"n": 1}}
+WRONG: Final = '{"n": 2}'
+WAITING: Final = before_judge(CASE, WRONG)
 CALL: Final[dict[str, Any]] = {
     "token_usage": {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11},
     "cost_usd": 0.25,
@@ -20,17 +25,19 @@ CALL: Final[dict[str, Any]] = {
 GONE: Final = None
 
 
+def late(*_: Any) -> str:
+    """A judge that cannot be asked."""
+    raise ConnectionError("late")
+
+
 def panel(*replies: str | None, call: dict[str, Any] = CALL) -> ValidationResult:
     """What judges called a, b, c say together; None cannot be asked."""
-    return with_votes(WAITING, votes_of(replies, call))
+    return judged_by(WAITING, *votes_of(replies, call))
 
 
 def votes_of(replies: Sequence[str | None], call: dict[str, Any] = CALL) -> list[Vote]:
     """Makes the votes of judges."""
-    return [
-        Vote(name, None, f"no route to {name}") if reply is None else Vote(name, JudgeReply(reply, call))
-        for name, reply in zip("abcdefghi", replies, strict=False)
-    ]
+    return [vote(name, reply, call) for name, reply in zip("abcdefghi", replies, strict=False)]
 
 
 @pytest.mark.parametrize(
@@ -68,12 +75,11 @@ def test_a_missing_judge_never_changes_what_is_decided() -> None:
     """Whatever the votes of the missing ones, a panel that decided without them decides the same."""
     words = ("PASS", "FAIL", "hm", GONE)
     for replies in product(words, repeat=3):
-        if GONE not in replies or (early := tally_of(votes_of(replies)).verdict) is None:
+        if GONE not in replies or not (early := decide(votes_of(replies))).is_certain:
             continue
         for complete in product(words[:3], repeat=3):
             whole = [complete[at] if reply is None else reply for at, reply in enumerate(replies)]
-            late = tally_of(votes_of(whole)).verdict
-            assert (early == "pass") == (late == "pass"), (replies, whole)
+            assert decide(votes_of(whole)).score == early.score, (replies, whole)
 
 
 def test_every_vote_is_kept_beside_the_sums() -> None:
@@ -98,27 +104,29 @@ def test_every_vote_is_kept_beside_the_sums() -> None:
 
 def test_a_cost_that_nobody_knows_is_no_zero() -> None:
     """One vote without a price leaves the sum unknown; without any reply nothing was paid."""
-    votes = [Vote("a", JudgeReply("PASS", CALL)), Vote("b", JudgeReply("PASS", {**CALL, "cost_usd": None}))]
-    assert with_votes(WAITING, votes).stages[5].detail["cost_usd"] is None
+    votes = [vote("a", "PASS", CALL), vote("b", "PASS", {**CALL, "cost_usd": None})]
+    assert judged_by(WAITING, *votes).stages[5].detail["cost_usd"] is None
     assert panel(GONE, GONE).stages[5].detail["cost_usd"] == 0
 
 
 @pytest.mark.parametrize("reply", ["PASS", "FAIL: no", "hm", "", "\ud800"])
 def test_a_single_judge_is_a_panel_of_one(reply: str) -> None:
     """The same words, status and details as ever, whichever way it is asked."""
-    assert with_votes(WAITING, [Vote("a", JudgeReply(reply))]) == with_reply(WAITING, reply)
-    assert "votes" not in with_reply(WAITING, reply).stages[5].detail
-    assert with_votes(WAITING, [Vote("a", None, "late")]) == without_reply(WAITING, "late")
+    asked = validate(CASE, WRONG, judge=lambda *_: reply)
+    assert judged_by(WAITING, vote("a", reply)) == asked
+    assert "votes" not in asked.stages[5].detail
+    assert judged_by(WAITING, Vote("a", unreachable="late")) == validate(CASE, WRONG, judge=late)
 
 
 def test_what_is_settled_stays_settled() -> None:
     """A result that awaits no judge is returned as it is."""
     settled = panel("PASS")
-    assert with_votes(settled, votes_of(["FAIL"])) is settled
+    assert judged_by(settled, *votes_of(["FAIL"])) is settled
 
 
 def test_an_even_panel_needs_more_than_half() -> None:
     """Of four judges three must agree."""
-    assert [Tally(passed, 4 - passed).verdict for passed in range(5)] == [
+    panels = [votes_of(["PASS"] * passed + ["FAIL"] * (4 - passed)) for passed in range(5)]
+    assert [EQUIVALENT.score(Check("equivalent"), votes).detail["verdict"] for votes in panels] == [
         "fail", "fail", "unclear", "pass", "pass"
     ]  # fmt: skip

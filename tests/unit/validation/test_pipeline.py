@@ -9,10 +9,11 @@ from pydantic import ValidationError
 
 from shared.contracts.case_vocabulary import CaseStatus, Stage
 from shared.contracts.cases import Case
+from tests.support.checking import judged_by
 from tests.support.sandbox_box import Box
 from worker.validation.case_verdict import JudgeReply, StageOutcome, ValidationResult
-from worker.validation.judge import judge_prompt
-from worker.validation.pipeline import before_judge, validate, with_reply, without_reply
+from worker.validation.checks.equivalent import judge_prompt
+from worker.validation.pipeline import before_judge, validate
 from worker.validation.schema import SchemaError
 
 PARIS = {"country": "France", "capital": "Paris"}
@@ -202,10 +203,10 @@ def test_the_judge_can_be_asked_in_ones_own_time() -> None:
     waiting = before_judge(case, "{}")
     assert (waiting.awaits_judge, waiting.status) == (True, "failed_equality")
     assert judge_prompt(case.expected, waiting.parsed_output).user.count("\n") == 5
-    settled = with_reply(waiting, "PASS")
+    settled = judged_by(waiting, "PASS")
     assert settled == validate(case, "{}", judge=lambda *_: "PASS")
-    assert with_reply(settled, "FAIL") is settled
-    assert without_reply(settled, "late") is settled
+    assert judged_by(settled, "FAIL") is settled
+    assert judged_by(settled, None) is settled
     assert not before_judge(case, json.dumps(PARIS)).awaits_judge
 
 

@@ -11,15 +11,10 @@ from hypothesis import strategies as st
 from shared.contracts.checks import Check
 from tests.support.sandbox_box import Box, CheckBox, StoppedError
 from worker.validation.case_verdict import CheckResult
+from worker.validation.check_verdict import mean_score, verdict
 from worker.validation.checks import Subject, parse_checks
-from worker.validation.scoring import (
-    Evaluation,
-    mean_score,
-    needs_sandbox,
-    python_names,
-    run_deterministic,
-    verdict,
-)
+from worker.validation.checks.walks import calls_functions, needs_sandbox
+from worker.validation.scoring import Evaluation, run_deterministic
 
 SCORES = st.none() | st.floats(0, 1)
 
@@ -160,7 +155,11 @@ def test_what_needs_the_sandbox_is_found_inside_of_others() -> None:
     assert needs_sandbox(parse_checks([{"any": [{"not": {"regex": "a"}}]}]))
     assert not needs_sandbox(parse_checks([{"any": [{"not": {"contains": "a"}}]}]))
     raw = [{"python": "f"}, {"tool_call": {"name": "a", "arguments": {"python": "g"}}}]
-    assert python_names(parse_checks(raw)) == ["f", "g"]
+    assert [calls_functions([check]) for check in parse_checks([*raw, {"contains": "f"}])] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_json_is_parsed_once_for_all_checks() -> None:

@@ -8,11 +8,12 @@ from shared.contracts.checks import Check
 from tests.support.checking import call, outcome
 from tests.support.sandbox_box import CheckBox, StoppedError
 from worker.validation.case_verdict import CheckResult
-from worker.validation.check_verdict import with_checks
+from worker.validation.check_verdict import verdict, with_checks
 from worker.validation.checks import Answer, Subject, parse_checks
 from worker.validation.checks.kind import Score, no, unavailable
+from worker.validation.checks.rubric import RUBRIC
 from worker.validation.pipeline import validate
-from worker.validation.scoring import Evaluation, question_of, verdict
+from worker.validation.scoring import Evaluation, question_of
 
 BROKEN: Final = {"python": "f"}
 PASSES: Final = {"contains": "a"}
@@ -129,7 +130,7 @@ def asked(check: Any, scores: dict[str, Score]) -> Score:
         for key, question in evaluation.questions.items():
             answers[key] = scores[question.check.argument]
     found = Evaluation(answers).outcome(parsed, subject)
-    assert question_of(Check("rubric", "x"), subject).key not in answers
+    assert question_of(Check("rubric", "x"), RUBRIC, subject).key not in answers
     return found
 
 

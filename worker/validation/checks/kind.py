@@ -2,14 +2,34 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from shared.contracts.checks import Check
+from shared.contracts.case_vocabulary import pointer
+from shared.contracts.checks import MAX_NAME_CHARS, PLACE, Check
 from shared.thresholds import reaches
 from worker.validation.case_verdict import UntrustedRunner
-from worker.validation.extraction import ExtractionError, extract_json
+from worker.validation.display import show
+from worker.validation.extraction import Extracted, ExtractionError, extract, extract_json
+from worker.validation.panel import JudgePrompt, Opinion, Vote
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Where something stands in checks as they are written."""
+
+
+class CheckProblem(ValueError):  # noqa: N818 - it is what is wrong with a file, and read as that
+    """Something is wrong with a check.
+
+    Args:
+        path: where, from the list of checks on, such as `(0, "any", 1)`.
+        what: what is wrong.
+        hint: how to mend it; may be empty.
+    """
+
+    def __init__(self, path: Path, what: str, hint: str = "") -> None:
+        super().__init__(f"checks{pointer(path)}: {what}" + (f" ({hint})" if hint else ""))
+        self.path, self.what, self.hint = path, what, hint
 
 
 class Answer(NamedTuple):
@@ -55,14 +75,15 @@ class Score(NamedTuple):
         return str(self.detail.get("error", ""))
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(NamedTuple):
     """The JSON value in an output, or why there is none."""
 
     value: Any = None
     """The value; null when there is an error."""
     error: str = ""
     """The sentence that says that there is no JSON, and why; empty when there is."""
+    found: Extracted | None = None
+    """The value with its place in the output; None of an error, and of a part of another value."""
 
 
 @dataclass(slots=True)
@@ -83,9 +104,8 @@ class Subject:
     """Runs patterns and people's functions; None: patterns in this process, functions not at all."""
     is_lenient: bool = False
     """Whether JSON amid prose counts too (`json_extraction: lenient`)."""
-    is_node: bool = False
-    """Whether it is a selected part of the JSON in an output."""
     _parsed: Parsed | None = None
+    _object: Parsed | None = None
 
     @property
     def parsed(self) -> Parsed:
@@ -103,6 +123,28 @@ class Subject:
                 self._parsed = Parsed(error=error.after("no JSON in the output"))
         return self._parsed
 
+    @property
+    def object(self) -> Parsed:
+        """The JSON object in the text, which stages 1 to 4 look at; other values are passed over.
+
+        >>> Subject("[1]").object.error
+        'no JSON object in the output: the JSON is a list, not an object'
+        """
+        if self._object is None:
+            try:
+                found = extract(self.text, lenient=self.is_lenient)
+                self._object = Parsed(found.value, found=found)
+                if found.source == "whole text":
+                    self._parsed = self._object
+            except ExtractionError as error:
+                self._object = Parsed(error=error.after("no JSON object in the output"))
+        return self._object
+
+    @staticmethod
+    def of_object(value: Any) -> "Subject":
+        """An output of which only the object is known, for judges."""
+        return Subject("", _object=Parsed(value))
+
     def at_node(self, value: Any) -> "Subject":
         """The same with a part of the JSON in place of the text.
 
@@ -118,13 +160,14 @@ class Subject:
             self.expected,
             self.sandbox,
             is_lenient=self.is_lenient,
-            is_node=True,
             _parsed=Parsed(value),
         )
 
 
-Run = Callable[[Check, Subject], Score]
+Run: TypeAlias = Callable[[Check, Subject], Score]
 """What evaluates a check of one kind."""
+Label: TypeAlias = Callable[[Check], str]
+"""Names a check."""
 
 
 class Inner(Protocol):
@@ -136,6 +179,10 @@ class Inner(Protocol):
 
     def is_open(self, check: Check, subject: Subject) -> bool:
         """Whether a model has to be asked before the score of an inner check is known."""
+        ...
+
+    def name(self, check: Check) -> str:
+        """What a reason calls an inner check."""
         ...
 
 
@@ -160,27 +207,102 @@ def inner_scores(
     return scores
 
 
-def undecided(scores: Iterable[tuple[Check, Score]], *, is_settled: bool) -> Score | None:
+def undecided(scores: Iterable[tuple[Check, Score]], inner: Inner, *, is_settled: bool) -> Score | None:
     """The score of a check over others that one of them leaves without a verdict; None where there is one.
 
     Args:
         scores: those of the others.
+        inner: names them.
         is_settled: whether the verdict is the same whatever a model says that could not be asked.
     """
     waiting: tuple[Check, Score] | None = None
     for each, score in scores:
         if score.detail and score.error:
-            return no(f"{each.rendered}: {score.reason}", error=score.error)
+            return no(f"{inner.name(each)}: {score.reason}", error=score.error)
         if score.unavailable and waiting is None:
             waiting = each, score
     if waiting is None or is_settled:
         return None
     each, score = waiting
-    return score._replace(reason=f"{each.rendered}: {score.reason}")
+    return score._replace(reason=f"{inner.name(each)}: {score.reason}")
 
 
-RunNested = Callable[[Check, Subject, Inner], Score]
-"""What evaluates a check of a kind that has inner checks."""
+class Held(NamedTuple):
+    """A check that stands in the argument of another, as it is written."""
+
+    path: Path
+    """Where, from the argument on."""
+    raw: Any
+    """The check, as YAML has it."""
+    of: str = ""
+    """The kind whose argument alone stands there, without its name; empty: a whole check does."""
+    unnamed: CheckProblem | None = None
+    """What is wrong with a mapping that names no check; None: what is wrong with it anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """How a kind holds other checks: this alone is what parsing, rendering and rescoring need of it."""
+
+    run: Callable[[Check, Subject, Inner], Score]
+    """Evaluates it."""
+    split: Callable[[Any], tuple[Any, Sequence[Held]]]
+    """Takes an argument apart, into the part that is no check and the checks; raises `CheckProblem` with a
+    path from the argument on. Without a hint of its own the example of the kind is shown."""
+    join: Callable[[Any, Sequence[Any]], Any]
+    """Writes the argument again, of that part and the checks as they are written."""
+    schema: Mapping[str, Any]
+    """JSON Schema of the argument; `ONE_CHECK` and `MANY_CHECKS` are checks in it."""
+    is_negation: bool = False
+    """Whether it passes when its check does not."""
+    has_own_scores: bool = True
+    """Whether its `at_least` is enough, so that inner checks with a score need none."""
+
+
+ONE_CHECK: Final[Mapping[str, Any]] = {"$ref": "#/$defs/check"}
+MANY_CHECKS: Final[Mapping[str, Any]] = {"type": "array", "items": ONE_CHECK}
+
+
+def split_list(kind: str, value: Any) -> tuple[None, list[Held]]:
+    """Takes the argument of a kind apart that is a list of checks.
+
+    >>> split_list("all", ["json"])
+    (None, [Held(path=(0,), raw='json', of='', unnamed=None)])
+    """
+    if not isinstance(value, list) or not value:
+        raise CheckProblem((), f"{kind} takes a list of checks, found {show(value)}")
+    return None, [Held((at,), each) for at, each in enumerate(value)]
+
+
+def join_list(_: Any, checks: Sequence[Any]) -> Any:
+    """Writes an argument that is a list of checks."""
+    return list(checks)
+
+
+@dataclass(frozen=True, slots=True)
+class AsksJudges:
+    """A kind whose score is what judges say: each is asked the same, and more than half of them decide."""
+
+    prompt: Callable[[Check, Subject], JudgePrompt]
+    """What each judge is asked."""
+    read: Callable[[Check, str], Opinion]
+    """Reads the reply of one."""
+    score: Callable[[Check, Sequence[Vote]], Score]
+    """The score by all votes; `unavailable` where too few judges could be asked to decide."""
+    reply_tokens: int
+    """Assumed length of a reply, for forecasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsksEmbeddings:
+    """A kind that compares two texts by their embeddings; texts of the same model are embedded together."""
+
+    texts: Callable[[Check, str], tuple[str, str]]
+    """The two texts: of the output, and of the check."""
+    known: Callable[[str], Score | None]
+    """The score of an output that no provider embeds; None of any other."""
+    score: Callable[[Check, str, tuple[Sequence[float], Sequence[float]]], Score]
+    """The score by the embeddings of the two texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,23 +322,34 @@ class CheckKind:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Its own options with their types."""
     run: Run | None = None
-    """Evaluates it; None: it has inner checks, or is paid."""
-    run_nested: RunNested | None = None
-    """The same of a kind with inner checks."""
+    """Evaluates it; None: it holds checks, or asks a model."""
+    nested: Nested | None = None
+    """How it holds checks; None: it holds none."""
+    asks: AsksJudges | AsksEmbeddings | None = None
+    """How it asks models, which costs money; None: it asks none."""
+    title: Callable[[Check, Label], str] | None = None
+    """What a check is called that has no name; None: its kind with its argument or its checks."""
     is_scored: bool = False
     """Whether its score is any number from 0 to 1, so that it needs `at_least`."""
     at_least: float | None = None
     """The default of `at_least`, of a kind that has one."""
-    is_paid: bool = False
-    """Whether it calls a model."""
     is_template: bool = True
     """Whether texts in its argument are rendered."""
     takes_bare_word: bool = False
     """Whether it can be written without an argument."""
     needs_sandbox: bool = False
     """Whether it runs what people wrote: patterns or functions."""
+    calls_function: bool = False
+    """Whether its argument is a function of the validators file."""
+    may_be_file: bool = False
+    """Whether the path of a file with JSON may be its argument."""
     reads_text: bool = True
     """Whether it looks at the output, so that `json_path` can select a part of it."""
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether it costs money."""
+        return self.asks is not None
 
 
 PASSED: Final = 1.0
@@ -241,6 +374,17 @@ def skipped(reason: str) -> Score:
 def unavailable(why: str, **detail: Any) -> Score:
     """A model could not be asked."""
     return Score(None, f"could not be asked: {why}", detail, unavailable=why)
+
+
+def placed(check: Check) -> str:
+    """Names a kind of check, and what part of the output it looks at."""
+    return f"{check.check}{PLACE}{check.json_path}" if check.json_path else check.check
+
+
+def titled(check: Check, argument: Any) -> str:
+    """Names a check after its kind and an argument."""
+    text = argument if isinstance(argument, str) else msgspec.json.encode(argument).decode()
+    return f"{placed(check)}: {' '.join(text[:MAX_NAME_CHARS].split())}"
 
 
 def passes(check: Check, score: Score) -> bool | None:

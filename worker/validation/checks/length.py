@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from shared.contracts.checks import Check
-from worker.validation.checks.kind import Score, Subject, no, yes
+from worker.validation.checks.kind import Label, Score, Subject, no, titled, yes
 
 
 def _as_bounds(value: Any) -> Any:
@@ -45,6 +45,12 @@ def length(check: Check, subject: Subject) -> Score:
     least, most = check.argument.get("min", 0), check.argument.get("max")
     score = yes if least <= found and (most is None or found <= most) else no
     return score(f"the output has {found:,} {unit}, expected {_bounds(least, most)}", found=found)
+
+
+def length_title(check: Check, _: Label) -> str:
+    """Names an upper bound alone by its number."""
+    only_max = isinstance(check.argument, dict) and check.argument.keys() == {"max"}
+    return titled(check, check.argument["max"] if only_max else check.argument)
 
 
 def _bounds(least: int, most: int | None) -> str:

@@ -3,28 +3,27 @@
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from shared.contracts.case_vocabulary import pointer, why_not_json
+from shared.contracts.case_vocabulary import why_not_json
 from shared.contracts.checks import MAX_NAME_CHARS, Check
 from shared.errors import ConfigError
-from worker.validation.checks.kind import CheckKind
+from worker.validation.checks.kind import CheckKind, CheckProblem, Held, Path
 from worker.validation.checks.table import CHECK_KINDS
 from worker.validation.display import show
 from worker.validation.json_path import compile_path
 
-Path = tuple[str | int, ...]
-Render = Callable[[str, Path], str]
+Change: TypeAlias = Callable[[CheckKind, Any, Path], Any]
+"""Changes the argument of a check that holds none; receives its kind and its path."""
+Render: TypeAlias = Callable[[str, Path], str]
 """Renders a template that stands at a path of the checks."""
 
 MAX_CHECKS: Final = 200
 """Checks of one case, inner ones included."""
 MAX_PATH: Final = 30
 """Steps to the innermost check: `all`, `any` and `not` may stand in each other."""
-NO_CALL: Final = "none"
-"""The argument of `tool_call` that asks for an answer without calls."""
 SHOWN_NAMES: Final = 30
 
 
@@ -55,20 +54,6 @@ OPTION_EXAMPLES: Final[Mapping[str, str]] = {
     "prompt": "'Is this polite? {{ output }}'",
 }
 """What the hints of errors show."""
-
-
-class CheckProblem(ValueError):  # noqa: N818 - it is what is wrong with a file, and read as that
-    """Something is wrong with a check.
-
-    Args:
-        path: where, from the list of checks on, such as `(0, "any", 1)`.
-        what: what is wrong.
-        hint: how to mend it; may be empty.
-    """
-
-    def __init__(self, path: Path, what: str, hint: str = "") -> None:
-        super().__init__(f"checks{pointer(path)}: {what}" + (f" ({hint})" if hint else ""))
-        self.path, self.what, self.hint = path, what, hint
 
 
 def parse_checks(raw: Any) -> tuple[Check, ...]:
@@ -106,11 +91,61 @@ def render_checks(raw: Any, render: Render) -> Any:
     >>> render_checks([{"contains": "{{ city }}"}, {"regex": "{{ city }}"}], lambda text, path: "Paris")
     [{'contains': 'Paris'}, {'regex': '{{ city }}'}]
     """
-    return (
-        [_render_check(entry, render, (at,)) for at, entry in enumerate(raw)]
-        if isinstance(raw, list)
-        else raw
-    )
+
+    def change(kind: CheckKind, value: Any, path: Path) -> Any:
+        return _rendered(value, render, path) if kind.is_template else value
+
+    if not isinstance(raw, list):
+        return raw
+    return [map_check(entry, change, (at,)) for at, entry in enumerate(raw)]
+
+
+def map_check(entry: Any, change: Change, path: Path = ()) -> Any:
+    """Changes the arguments of a check as it is written, and of those that it holds, however deep.
+
+    Args:
+        entry: a check as YAML has it; what the parser refuses is returned unchanged.
+        change: makes the new argument of a check that holds none.
+        path: where the check stands.
+
+    >>> map_check({"not": {"contains": "a"}}, lambda kind, value, path: [kind.name, value, path])
+    {'not': {'contains': ['contains', 'a', ('not', 'contains')]}}
+    """
+    if not isinstance(entry, dict) or len(path) > MAX_PATH:
+        return entry
+    return {
+        key: _mapped(CHECK_KINDS[key], value, change, (*path, key)) if key in CHECK_KINDS else value
+        for key, value in entry.items()
+    }
+
+
+def _mapped(kind: CheckKind, value: Any, change: Change, path: Path) -> Any:
+    """Changes an argument, or those of the checks in it."""
+    if kind.nested is None:
+        return change(kind, value, path)
+    try:
+        _, checks = kind.nested.split(value)
+    except CheckProblem:
+        return value
+    for each in checks:
+        place = (*path, *each.path)
+        if each.of:
+            mapped = _mapped(CHECK_KINDS[each.of], each.raw, change, place)
+        else:
+            mapped = map_check(each.raw, change, place)
+        if mapped is not each.raw:
+            value = _replaced(value, each.path, mapped)
+    return value
+
+
+def _replaced(document: Any, path: Path, value: Any) -> Any:
+    """A copy of a document with another value at a place."""
+    if not path:
+        return value
+    first, rest = path[0], path[1:]
+    copy = document.copy()
+    copy[first] = _replaced(document[first], rest, value)
+    return copy
 
 
 class _Parser:
@@ -163,26 +198,24 @@ class _Parser:
         self, kind: CheckKind, value: Any, path: Path, *, is_inner: bool
     ) -> tuple[Any, tuple[Check, ...]]:
         """Reads what a check compares with: an argument, or checks."""
-        match kind.name:
-            case "all" | "any":
-                if not isinstance(value, list) or not value:
-                    what = f"{kind.name} takes a list of checks, found {show(value)}"
-                    raise CheckProblem(path, what, f"write {kind.example}")
-                return None, self.checks(value, path, is_inner=is_inner)
-            case "not":
-                return None, (self.check(value, path, is_inner=is_inner),)
-            case "tool_call":
-                return self._tool_call(value, path)
-            case "tool_calls":
-                if not isinstance(value, list):
-                    what = f"tool_calls takes a list of calls, found {show(value)}"
-                    raise CheckProblem(path, what, f"write {kind.example}")
-                calls = (
-                    self._tool_call(each, (*path, at), may_be_none=False) for at, each in enumerate(value)
-                )
-                return None, tuple(Check("tool_call", name, checks=checks) for name, checks in calls)
-            case _:
-                return self._plain_argument(kind, value, path), ()
+        if kind.nested is None:
+            return self._plain_argument(kind, value, path), ()
+        try:
+            argument, held = kind.nested.split(value)
+        except CheckProblem as problem:
+            hint = problem.hint or f"write {kind.example}"
+            raise CheckProblem((*path, *problem.path), problem.what, hint) from None
+        is_inner = is_inner and kind.nested.has_own_scores
+        return argument, tuple(self._held(each, (*path, *each.path), is_inner=is_inner) for each in held)
+
+    def _held(self, held: Held, path: Path, *, is_inner: bool) -> Check:
+        """Reads a check that stands in another."""
+        if held.of:
+            argument, checks = self._argument(CHECK_KINDS[held.of], held.raw, path, is_inner=False)
+            return Check(held.of, argument, checks=checks)
+        if held.unnamed and isinstance(held.raw, dict) and not held.raw.keys() & CHECK_KINDS.keys():
+            raise CheckProblem(path, held.unnamed.what, held.unnamed.hint)
+        return self.check(held.raw, path, is_inner=is_inner)
 
     def _plain_argument(self, kind: CheckKind, value: Any, path: Path) -> Any:
         """Reads an argument that is no check."""
@@ -191,32 +224,6 @@ class _Parser:
         if value is None or value is True:
             return None
         raise CheckProblem(path, f"{kind.name} takes no argument", f"write {kind.example}")
-
-    def _tool_call(
-        self, value: Any, path: Path, *, may_be_none: bool = True
-    ) -> tuple[str | None, tuple[Check, ...]]:
-        """Reads the name of a tool, with checks of its arguments perhaps; `none` asks for no call."""
-        if value == NO_CALL and may_be_none:
-            return None, ()
-        call = {"name": value} if isinstance(value, str) else value
-        name = call.get("name") if isinstance(call, dict) else None
-        if not isinstance(call, dict) or not isinstance(name, str) or not name:
-            what = f"a call has the name of a tool, found {show(value)}"
-            raise CheckProblem(path, what, f"write {CHECK_KINDS['tool_call'].example}")
-        unknown = next((key for key in call if key not in ("name", "arguments")), None)
-        if unknown is not None:
-            raise CheckProblem(
-                (*path, unknown), f"a call has no {unknown!r}", "it has `name` and `arguments`"
-            )
-        if "arguments" not in call:
-            return name, ()
-        place, checks = (*path, "arguments"), call["arguments"]
-        if isinstance(checks, list):
-            return name, self.checks(checks, place)
-        if isinstance(checks, dict) and not checks.keys() & CHECK_KINDS.keys():
-            what = f"arguments are checked by a check, found {show(checks)}"
-            raise CheckProblem(place, what, "write `arguments: {json_equals: {…}}`")
-        return name, (self.check(checks, place),)
 
 
 def _kind_of(entry: Mapping[str, Any], path: Path) -> CheckKind:
@@ -290,41 +297,6 @@ def _nearest(word: str, known: list[str]) -> str:
     """What was probably meant, else what there is."""
     close = get_close_matches(word, known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known[:SHOWN_NAMES])}"
-
-
-def _render_check(entry: Any, render: Render, path: Path) -> Any:
-    """Renders the argument of one check."""
-    if not isinstance(entry, dict):
-        return entry
-    return {key: _render_argument(key, value, render, (*path, key)) for key, value in entry.items()}
-
-
-def _render_argument(name: str, value: Any, render: Render, path: Path) -> Any:
-    """Renders what a check compares with; options stay as they are."""
-    kind = CHECK_KINDS.get(name)
-    if kind is None or not kind.is_template:
-        return value
-    if name in ("all", "any") and isinstance(value, list):
-        return [_render_check(each, render, (*path, at)) for at, each in enumerate(value)]
-    if name == "not":
-        return _render_check(value, render, path)
-    if name == "tool_call":
-        return _render_call(value, render, path)
-    if name == "tool_calls" and isinstance(value, list):
-        return [_render_call(each, render, (*path, at)) for at, each in enumerate(value)]
-    return _rendered(value, render, path)
-
-
-def _render_call(value: Any, render: Render, path: Path) -> Any:
-    """Renders the checks of a call's arguments."""
-    if not isinstance(value, dict) or "arguments" not in value:
-        return value
-    checks, place = value["arguments"], (*path, "arguments")
-    if isinstance(checks, list):
-        rendered: Any = [_render_check(each, render, (*place, at)) for at, each in enumerate(checks)]
-    else:
-        rendered = _render_check(checks, render, place)
-    return {**value, "arguments": rendered}
 
 
 def _rendered(value: Any, render: Render, path: Path) -> Any:

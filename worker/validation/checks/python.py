@@ -1,7 +1,7 @@
-"""The check `python`: a function of the validators file accepts or scores the output, in the sandbox."""
+"""The check `python` and stage 0.5: a function of the validators file judges the output, in the sandbox."""
 
 import keyword
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from pydantic import AfterValidator, Field
@@ -9,10 +9,12 @@ from pydantic_core import PydanticCustomError
 
 from shared.contracts.checks import Check
 from shared.errors import CheckUnusableError
-from worker.validation.case_verdict import CheckSandbox
-from worker.validation.checks.kind import FAILED, PASSED, Score, Subject, no
-from worker.validation.custom_checks import RETURN_PAIR, described, why_stopped
-from worker.validation.display import cut
+from worker.validation.case_verdict import MAX_REASON_CHARS, CheckSandbox
+from worker.validation.checks.kind import FAILED, PASSED, Score, Subject, no, yes
+from worker.validation.display import cut, escape_surrogates, show
+
+RETURN_PAIR: Final = 2
+"""A function returns a verdict, or a verdict and a text."""
 
 
 def _is_name(name: str) -> str:
@@ -45,8 +47,7 @@ def python(check: Check, subject: Subject) -> Score:
     except CheckUnusableError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever stops a function, it did not accept
-        reason, code = why_stopped(f"function {cut(name)}", error)
-        return no(reason, error=code)
+        return stopped(f"function {cut(name)}", error)
     return score_of(name, returned)
 
 
@@ -58,9 +59,7 @@ def score_of(name: str, returned: object) -> Score:
     >>> score_of("f", 7).reason
     'function f returned 7, which is neither a bool nor a number from 0 to 1, alone or in (it, reason)'
     """
-    verdict, reason = returned, ""
-    if isinstance(returned, tuple) and len(returned) == RETURN_PAIR and isinstance(returned[1], str):
-        verdict, reason = returned
+    verdict, reason = _verdict_and_reason(returned)
     value: float | None = None
     if verdict is True or verdict is False:
         value = PASSED if verdict else FAILED
@@ -88,3 +87,63 @@ def context_of(subject: Subject) -> str:
         "tokens": answer.tokens,
     }
     return msgspec.json.encode(context).decode()
+
+
+def validator(check: Check, subject: Subject) -> Score:
+    """Calls the validator of a case, which returns a bool or (bool, reason).
+
+    Raises:
+        CheckUnusableError: the sandbox says that it cannot be called for any output.
+
+    >>> validator(Check("validator", "is_short"), Subject("text")).reason
+    'validator is_short was not run: there is no sandbox here'
+    """
+    name, sandbox = check.argument, subject.sandbox
+    if sandbox is None:
+        return no(f"validator {cut(name)} was not run: there is no sandbox here", error="unavailable")
+    try:
+        returned = sandbox.call(name, subject.text)
+    except CheckUnusableError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever stops a validator, it did not accept
+        return stopped(f"validator {cut(name)}", error)
+    verdict, reason = _verdict_and_reason(returned)
+    reason = escape_surrogates(reason, MAX_REASON_CHARS)
+    if verdict is True:
+        return yes(reason or f"validator {cut(name)} accepts it", validator=name)
+    if verdict is False:
+        return no(reason or f"validator {cut(name)} does not accept it", validator=name)
+    reason = f"validator {cut(name)} returned {described(returned)}, which is neither a bool nor (bool, str)"
+    return no(reason, validator=name, error="bad_return")
+
+
+def _verdict_and_reason(returned: object) -> tuple[object, str]:
+    """What a function returned, with the reason that it gave."""
+    if isinstance(returned, tuple) and len(returned) == RETURN_PAIR and isinstance(returned[1], str):
+        return returned
+    return returned, ""
+
+
+def described(returned: object) -> str:
+    """What a function in the sandbox returned, without calling any code of it.
+
+    >>> described(0.5), described((1, 2))
+    ('0.5', 'a tuple')
+    """
+    if returned is None or type(returned) in (bool, int, float, str):
+        return show(returned)
+    return f"a {type(returned).__name__}"
+
+
+def stopped(what: str, error: Exception) -> Score:
+    """The score that an exception means; the sandbox names a reason, other code does not.
+
+    >>> stopped("validator f", ValueError("no")).reason
+    'validator f raised ValueError: no'
+    """
+    reason = getattr(error, "reason", None)
+    text = escape_surrogates(str(error), MAX_REASON_CHARS) or type(error).__name__
+    if isinstance(reason, str):
+        word = "timed out" if reason == "timeout" else "could not be run"
+        return no(f"{what} {word}: {text}", error=reason)
+    return no(f"{what} raised {type(error).__name__}: {text}", error="exception")

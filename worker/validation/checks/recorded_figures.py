@@ -1,12 +1,13 @@
-"""Bounds on figures of the call: without a recorded figure they are skipped, and do not count."""
+"""Bounds on figures of the call: `max_tokens_used`, `max_latency_s`, `max_cost`; skipped without a figure."""
 
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from shared.contracts.checks import Check
 from shared.thresholds import exceeds
-from worker.validation.checks.kind import Score, no, skipped, yes
+from worker.validation.checks.kind import Score, Subject, no, skipped, yes
 
 
 def _as_amount(value: Any) -> Any:
@@ -32,3 +33,33 @@ def at_most(found: float | None, most: float, sentence: str) -> Score:
         return skipped(f"not recorded: {sentence.format('?')}")
     score = no if exceeds(found, most) else yes
     return score(f"{sentence.format(f'{found:.10g}')}, expected at most {most:.10g}", found=found)
+
+
+def max_tokens_used(check: Check, subject: Subject) -> Score:
+    """Compares the tokens that the provider counted.
+
+    >>> from worker.validation.checks.kind import Answer
+    >>> max_tokens_used(Check("max_tokens_used", 100), Subject("Hi", Answer(tokens=120))).reason
+    'the call used 120 tokens, expected at most 100'
+    """
+    return at_most(subject.answer.tokens, check.argument, "the call used {} tokens")
+
+
+def max_latency_s(check: Check, subject: Subject) -> Score:
+    """Compares the time of the call; of a cached answer, when it was first given.
+
+    >>> from worker.validation.checks.kind import Answer
+    >>> max_latency_s(Check("max_latency_s", 5), Subject("Hi", Answer(latency_s=1.25))).reason
+    'the call took 1.25 s, expected at most 5'
+    """
+    return at_most(subject.answer.latency_s, check.argument, "the call took {} s")
+
+
+def max_cost(check: Check, subject: Subject) -> Score:
+    """Compares the price of the call, judges and other checks not included.
+
+    >>> from worker.validation.checks.kind import Answer
+    >>> max_cost(Check("max_cost", 0.001), Subject("Hi", Answer(cost_usd=0.00025))).reason
+    'the call cost 0.00025 US dollars, expected at most 0.001'
+    """
+    return at_most(subject.answer.cost_usd, check.argument, "the call cost {} US dollars")

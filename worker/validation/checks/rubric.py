@@ -16,17 +16,27 @@ from pydantic_core import PydanticCustomError
 from shared.contracts.case_vocabulary import MOST_JUDGES
 from shared.contracts.checks import Check
 from shared.thresholds import reaches
-from worker.validation.checks.kind import Score, Subject
+from worker.validation.checks.kind import AsksJudges, Score, Subject, unavailable
 from worker.validation.checks.number import number_of
 from worker.validation.checks.similar import ModelName
-from worker.validation.display import cut, escape_surrogates
+from worker.validation.display import MAX_SHOWN_CHARS, cut, escape_surrogates
 from worker.validation.extraction import ExtractionError, extract
-from worker.validation.judge import JudgePrompt
-from worker.validation.panel import REPLY_CHARS, VOTE_CHARS, Vote
+from worker.validation.panel import (
+    REPLY_CHARS,
+    VOTE_CHARS,
+    JudgePrompt,
+    Opinion,
+    Verdict,
+    Vote,
+    decide,
+    json_line,
+)
 
 AT_LEAST: Final = 0.7
 """Score from which a rubric passes, unless the check has another."""
 MAX_PROMPT_CHARS: Final = 20_000
+REPLY_TOKENS: Final = 60
+"""Assumed length of a reply, with its reason."""
 UNREADABLE: Final = "unreadable"
 """The error of a rubric whose judges give no score, so that nothing is decided."""
 
@@ -40,7 +50,6 @@ PLACES: Final = ("output", "rubric", "input", "expected", "tool_calls")
 """What `prompt` may name in double braces, beside `vars.NAME`."""
 
 _PLACE: Final = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
-_LINE_ENDS: Final = str.maketrans({"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 def _has_its_places(prompt: str) -> str:
@@ -67,15 +76,6 @@ RUBRIC_OPTIONS: Final[Mapping[str, Any]] = {
 }
 
 
-def judges_of(check: Check) -> list[str]:
-    """The models that a rubric asks.
-
-    >>> judges_of(Check("rubric", "Is polite.", options={"model": "a"}))
-    ['a']
-    """
-    return list(check.options.get("models") or [check.options["model"]])
-
-
 def rubric_prompt(check: Check, subject: Subject) -> JudgePrompt:
     r"""Makes the two messages to a judge; each part stands on a line of its own, as JSON.
 
@@ -87,12 +87,12 @@ def rubric_prompt(check: Check, subject: Subject) -> JudgePrompt:
     prompt = check.options.get("prompt")
     if prompt is not None:
         return JudgePrompt("", filled(prompt, check, subject))
-    lines = [f"Criterion: {_line(check.argument)}"]
+    lines = [f"Criterion: {json_line(check.argument)}"]
     if subject.input:
-        lines.append(f"Input: {_line(subject.input)}")
-    lines.append(f"Output: {_line(subject.text)}")
+        lines.append(f"Input: {json_line(subject.input)}")
+    lines.append(f"Output: {json_line(subject.text)}")
     if subject.answer.tool_calls:
-        lines.append(f"Tool calls: {_line(subject.answer.tool_calls)}")
+        lines.append(f"Tool calls: {json_line(subject.answer.tool_calls)}")
     return JudgePrompt(SYSTEM, "\n".join(lines))
 
 
@@ -118,11 +118,6 @@ def filled(prompt: str, check: Check, subject: Subject) -> str:
 def _plain(value: Any) -> str:
     """A value as it stands in a prompt."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _line(value: Any) -> str:
-    """One line of JSON."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False).translate(_LINE_ENDS)
 
 
 class Grade(NamedTuple):
@@ -158,76 +153,72 @@ def read_grade(reply: str) -> Grade:
     return Grade(float(score), escape_surrogates(reason, VOTE_CHARS * 5) if isinstance(reason, str) else "")
 
 
-def recorded_votes(check: Check, votes: Sequence[Vote]) -> list[dict[str, Any]]:
-    """Returns what is kept of each judge's call and words; `verdict` as votes about equality have it."""
-    kept = REPLY_CHARS if len(votes) == 1 else VOTE_CHARS
-    return [_recorded(vote, check, kept) for vote in votes]
+def read(check: Check, reply: str) -> Opinion:
+    """Reads a judge's reply; its score passes or fails by the threshold of the check."""
+    grade = read_grade(reply)
+    threshold = AT_LEAST if check.at_least is None else check.at_least
+    verdict: Verdict = "unclear"
+    if grade.score is not None:
+        verdict = "pass" if reaches(grade.score, threshold) else "fail"
+    return Opinion(verdict, grade.score, grade.reason)
 
 
-def panel_score(check: Check, votes: Sequence[Mapping[str, Any]]) -> Score | None:
-    """The score of a panel; None when too few of its judges could be asked to decide.
-
-    A reply without a score, and a judge that could not be asked, change nothing where the others are a
-    majority without them. Where they are not, the rubric waits for the judge, or could not be evaluated.
+def score(check: Check, votes: Sequence[Vote]) -> Score:
+    """The score of a panel; where too few judges have given one it waits, or could not be evaluated.
 
     Args:
         check: the rubric.
-        votes: as they are recorded, one of each judge.
+        votes: one of each judge.
 
-    >>> votes = [{"verdict": "pass", "score": score, "reason": "r"} for score in (1, 0.4, 0.8)]
-    >>> panel_score(Check("rubric", "Polite?", at_least=0.7), votes).reason
+    >>> votes = [Vote("a", Opinion("pass", each, "r")) for each in (1, 0.4, 0.8)]
+    >>> score(Check("rubric", "Polite?", at_least=0.7), votes).reason
     'scores 1, 0.4, 0.8: more than half reach 0.8'
     """
-    grades = [Grade(vote["score"], vote["reason"]) if vote["verdict"] else None for vote in votes]
-    scores = [grade.score if grade else None for grade in grades]
-    least = majority_score([0.0 if score is None else score for score in scores])
-    most = majority_score([1.0 if score is None else score for score in scores])
-    is_decided = least == most or (
-        check.at_least is not None and (reaches(least, check.at_least) or not reaches(most, check.at_least))
-    )
-    if None in grades and not is_decided:
-        return None
-    detail = {"votes": list(votes)} | ({} if is_decided else {"error": UNREADABLE})
-    return Score(least, _reason(grades, least), detail)
+    decision = decide(votes, check.at_least)
+    kept = [_stored(vote, VOTE_CHARS if len(votes) > 1 else REPLY_CHARS) for vote in votes]
+    if decision.is_waiting and not decision.is_certain:
+        why = "; ".join(vote.blame(MAX_SHOWN_CHARS) for vote in votes if vote.unreachable)
+        return unavailable(why, **({"votes": kept} if any(vote.opinion for vote in votes) else {}))
+    detail = {"votes": kept} | ({} if decision.is_certain else {"error": UNREADABLE})
+    return Score(decision.score, _reason(votes, decision.score), detail)
 
 
-def majority_score(scores: Sequence[float]) -> float:
-    """The greatest score that more than half of the scores reach.
-
-    >>> majority_score([0.2, 0.9, 0.5]), majority_score([0.2, 0.9]), majority_score([0.4])
-    (0.5, 0.2, 0.4)
-    """
-    return sorted(scores)[(len(scores) - 1) // 2]
+RUBRIC: Final = AsksJudges(rubric_prompt, read, score, REPLY_TOKENS)
 
 
-def _reason(grades: Sequence[Grade | None], score: float) -> str:
+def _reason(votes: Sequence[Vote], score: float) -> str:
     """Describes how a score came about."""
-    if len(grades) == 1 and grades[0] is not None:
-        grade = grades[0]
-        return (
-            grade.reason or f"the judge gives {score:g}"
-            if grade.score is not None
-            else f"the judge: {grade.reason}"
-        )
+    if len(votes) == 1 and (opinion := votes[0].opinion):
+        if opinion.score is None:
+            return f"the judge: {opinion.reason}"
+        return opinion.reason or f"the judge gives {score:g}"
     scores = ", ".join(
-        "not asked" if grade is None else "none" if grade.score is None else f"{grade.score:g}"
-        for grade in grades
+        "not asked" if vote.opinion is None else "none" if vote.score is None else f"{vote.score:g}"
+        for vote in votes
     )
     return f"scores {scores}: more than half reach {score:g}"
 
 
-def _recorded(vote: Vote, check: Check, kept: int) -> dict[str, Any]:
+def _stored(vote: Vote, kept: int) -> dict[str, Any]:
     """One judge's part, as it is stored."""
-    if vote.reply is None:
-        return {"model": vote.judge, "verdict": None, "score": None, "unreachable": cut(vote.why, VOTE_CHARS)}
-    grade = read_grade(vote.reply.text)
-    threshold = AT_LEAST if check.at_least is None else check.at_least
-    verdict = "unclear" if grade.score is None else "pass" if reaches(grade.score, threshold) else "fail"
-    return {
-        **vote.reply.detail,
-        "model": vote.judge,
-        "verdict": verdict,
-        "score": grade.score,
-        "reason": grade.reason,
-        "reply": escape_surrogates(vote.reply.text, kept),
-    }
+    if vote.opinion is None:
+        return {
+            "model": vote.model,
+            "verdict": None,
+            "score": None,
+            "unreachable": cut(vote.unreachable, VOTE_CHARS),
+        }
+    said = {"model": vote.model, "verdict": vote.verdict, "score": vote.score, "reason": vote.opinion.reason}
+    return {**vote.call, **said, "reply": escape_surrogates(vote.reply, kept)}
+
+
+def stored_vote(stored: Mapping[str, Any]) -> Vote:
+    """Reads a vote back that a judge has given.
+
+    >>> vote = Vote("a", Opinion("pass", 0.9, "Brief."), "…", {"cost_usd": 0.1})
+    >>> stored_vote(_stored(vote, 10)) == vote
+    True
+    """
+    call = dict(stored)
+    opinion = Opinion(call.pop("verdict"), call.pop("score"), call.pop("reason"))
+    return Vote(call.pop("model"), opinion, call.pop("reply"), call)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from shared.contracts.checks import Check
-from worker.validation.checks.kind import Score, no
+from worker.validation.checks.kind import AsksEmbeddings, Score, no
 
 MAX_CHARS: Final = 24_000
 """Characters of a text that are embedded; models take about 8,000 tokens; the score says so."""
@@ -45,6 +45,9 @@ def similarity_score(check: Check, text: str, vectors: tuple[Sequence[float], Se
     note = f", of the first {MAX_CHARS:,} characters" if is_cut else ""
     value = min(1.0, max(0.0, cosine))
     return Score(value, f"cosine similarity {cosine:.3f}{note}", {"model": check.options.get("model")})
+
+
+SIMILAR: Final = AsksEmbeddings(texts_of, score_without_asking, similarity_score)
 
 
 def cosine_of(one: Sequence[float], other: Sequence[float]) -> float:

@@ -3,37 +3,34 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from worker.validation.checks.all_of import all_of
-from worker.validation.checks.all_tool_calls import tool_calls
-from worker.validation.checks.any_of import any_of
 from worker.validation.checks.bleu import References, bleu
-from worker.validation.checks.contains import contains
-from worker.validation.checks.contains_all import contains_all
-from worker.validation.checks.contains_any import contains_any
-from worker.validation.checks.equals import equals
-from worker.validation.checks.json_equals import json_equals
-from worker.validation.checks.json_found import json_found
-from worker.validation.checks.json_schema import Schema, json_schema
+from worker.validation.checks.called_tools import TOOL_CALL, TOOL_CALLS, tool_call_title, tool_calls_title
+from worker.validation.checks.combinations import ALL, ANY, NOT, not_title
+from worker.validation.checks.json_values import Schema, json_equals, json_found, json_schema
 from worker.validation.checks.kind import CheckKind
-from worker.validation.checks.length import LENGTH_OPTIONS, Bounds, length
+from worker.validation.checks.length import LENGTH_OPTIONS, Bounds, length, length_title
 from worker.validation.checks.levenshtein import levenshtein
-from worker.validation.checks.max_cost import max_cost
-from worker.validation.checks.max_latency_s import max_latency_s
-from worker.validation.checks.max_tokens_used import max_tokens_used
-from worker.validation.checks.negation import negation
-from worker.validation.checks.no_refusal import no_refusal
 from worker.validation.checks.number import Number, Tolerance, number
-from worker.validation.checks.one_of import one_of
 from worker.validation.checks.python import FunctionName, python
-from worker.validation.checks.recorded_figures import Amount, Count
-from worker.validation.checks.refusal import refusal
+from worker.validation.checks.recorded_figures import Amount, Count, max_cost, max_latency_s, max_tokens_used
+from worker.validation.checks.refusal import no_refusal, refusal
 from worker.validation.checks.regex import Pattern, regex
 from worker.validation.checks.rouge_l import rouge_l
-from worker.validation.checks.rubric import AT_LEAST, RUBRIC_OPTIONS
-from worker.validation.checks.similar import SIMILAR_OPTIONS
-from worker.validation.checks.starts_with import starts_with
-from worker.validation.checks.texts import TEXT_OPTIONS, AnyTextList, PartOfText, Text, TextList
-from worker.validation.checks.tool_call import tool_call
+from worker.validation.checks.rubric import AT_LEAST, RUBRIC, RUBRIC_OPTIONS
+from worker.validation.checks.similar import SIMILAR, SIMILAR_OPTIONS
+from worker.validation.checks.texts import (
+    TEXT_OPTIONS,
+    AnyTextList,
+    PartOfText,
+    Text,
+    TextList,
+    contains,
+    contains_all,
+    contains_any,
+    equals,
+    one_of,
+    starts_with,
+)
 
 ROWS: Final = (
     CheckKind(
@@ -116,6 +113,7 @@ ROWS: Final = (
         argument=Schema,
         run=json_schema,
         is_template=False,
+        may_be_file=True,
     ),
     CheckKind(
         "json_equals",
@@ -142,6 +140,7 @@ ROWS: Final = (
         argument=Bounds,
         options=LENGTH_OPTIONS,
         run=length,
+        title=length_title,
     ),
     CheckKind(
         "max_tokens_used",
@@ -203,7 +202,8 @@ ROWS: Final = (
         "one of the calls is of this tool, with `arguments` that pass a check; `none`: no tool is called",
         "{tool_call: {name: get_weather, arguments: {json_equals: {city: Paris}}}}",
         "",
-        run_nested=tool_call,
+        nested=TOOL_CALL,
+        title=tool_call_title,
         reads_text=False,
     ),
     CheckKind(
@@ -212,7 +212,8 @@ ROWS: Final = (
         "{tool_calls: [get_weather], order: any}",
         "",
         options={"order": Literal["strict", "any"]},
-        run_nested=tool_calls,
+        nested=TOOL_CALLS,
+        title=tool_calls_title,
         reads_text=False,
     ),
     CheckKind(
@@ -242,6 +243,7 @@ ROWS: Final = (
         run=python,
         is_template=False,
         needs_sandbox=True,
+        calls_function=True,
     ),
     CheckKind(
         "similar",
@@ -250,8 +252,8 @@ ROWS: Final = (
         "Paris is the capital.",
         argument=PartOfText,
         options=SIMILAR_OPTIONS,
+        asks=SIMILAR,
         is_scored=True,
-        is_paid=True,
     ),
     CheckKind(
         "rubric",
@@ -261,29 +263,30 @@ ROWS: Final = (
         argument=PartOfText,
         options=RUBRIC_OPTIONS,
         is_scored=True,
+        asks=RUBRIC,
         at_least=AT_LEAST,
-        is_paid=True,
     ),
     CheckKind(
         "all",
         "each of the checks passes; its score is the minimum",
         "{all: [{contains: Paris}, {length: 100}]}",
         "It is Paris.",
-        run_nested=all_of,
+        nested=ALL,
     ),
     CheckKind(
         "any",
         "at least one of the checks passes; its score is the maximum",
         "{any: [{contains: Paris}, {contains: Lutetia}]}",
         "Lutetia",
-        run_nested=any_of,
+        nested=ANY,
     ),
     CheckKind(
         "not",
         "the check does not pass; its score is 1 minus that of the check",
         "{not: {regex: '(?i)sorry'}}",
         "It is Paris.",
-        run_nested=negation,
+        nested=NOT,
+        title=not_title,
     ),
 )
 """All kinds of checks."""

@@ -1,4 +1,4 @@
-"""How checks of texts compare: letter case and spelling, as a check's options say, and arguments of texts."""
+"""The checks that compare texts, in letter case and spelling as their options say."""
 
 import json
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field, StrictBool, StringConstraints
 
 from shared.contracts.checks import Check
-from worker.validation.checks.kind import Subject
-from worker.validation.display import cut, show
+from worker.validation.checks.kind import Score, Subject, no, yes
+from worker.validation.display import cut, show, show_pair
 from worker.validation.unicode_forms import normalized
 
 MAX_TEXTS: Final = 1_000
@@ -69,3 +69,83 @@ def listed(texts: list[str]) -> str:
     """
     shown = ", ".join(show(text, 60) for text in texts[:5])
     return shown if len(texts) <= 5 else f"{shown} and {len(texts) - 5} more"  # noqa: PLR2004 - as many as are shown
+
+
+def equals(check: Check, subject: Subject) -> Score:
+    """Compares the whole text.
+
+    >>> equals(Check("equals", "Paris", options={"ignore_case": True}), Subject("PARIS")).value
+    1.0
+    >>> equals(Check("equals", "Paris"), Subject("Rome")).reason
+    'expected "Paris", found "Rome"'
+    """
+    if comparable(check.argument, check) == comparable(subject.text, check):
+        return yes("equal to the expected text")
+    expected, found = show_pair(check.argument, subject.text)
+    return no(f"expected {expected}, found {found}")
+
+
+def contains(check: Check, subject: Subject) -> Score:
+    """Looks for one text.
+
+    >>> contains(Check("contains", "Paris"), Subject("It is Paris.")).value
+    1.0
+    >>> contains(Check("contains", "Paris"), Subject("It is Rome.")).reason
+    '"Paris" is nowhere in the output, which begins: It is Rome.'
+    """
+    if comparable(check.argument, check) in comparable(subject.text, check):
+        return yes(f"{show(check.argument)} is in the output")
+    return no(f"{show(check.argument)} is nowhere in {begins(subject.text)}")
+
+
+def contains_all(check: Check, subject: Subject) -> Score:
+    """Looks for several texts.
+
+    >>> contains_all(Check("contains_all", ["Paris", "Seine"]), Subject("Paris")).reason
+    '1 of 2 texts is missing: "Seine" in the output, which begins: Paris'
+    """
+    text, parts = compared_texts(check, subject)
+    missing = [part for part, compared in zip(check.argument, parts, strict=True) if compared not in text]
+    if not missing:
+        return yes(f"all {len(parts)} texts are in the output")
+    verb = "is" if len(missing) == 1 else "are"
+    what = f"{len(missing)} of {len(parts)} texts {verb} missing: {listed(missing)}"
+    return no(f"{what} in {begins(subject.text)}", missing=missing)
+
+
+def contains_any(check: Check, subject: Subject) -> Score:
+    """Looks for one of several texts.
+
+    >>> contains_any(Check("contains_any", ["Paris", "Lutetia"]), Subject("Lutetia")).reason
+    '"Lutetia" is in the output'
+    """
+    text, parts = compared_texts(check, subject)
+    found = next(
+        (part for part, compared in zip(check.argument, parts, strict=True) if compared in text), None
+    )
+    if found is not None:
+        return yes(f"{show(found)} is in the output", found=found)
+    return no(f"none of {listed(check.argument)} is in {begins(subject.text)}")
+
+
+def starts_with(check: Check, subject: Subject) -> Score:
+    """Compares the beginning; leading white space counts unless `normalize` is set.
+
+    >>> starts_with(Check("starts_with", "Yes"), Subject("Yes, of course.")).value
+    1.0
+    """
+    if comparable(subject.text, check).startswith(comparable(check.argument, check)):
+        return yes(f"the output starts with {show(check.argument)}")
+    return no(f"{show(check.argument)} is not the start of {begins(subject.text)}")
+
+
+def one_of(check: Check, subject: Subject) -> Score:
+    """Compares the whole text with each of a list.
+
+    >>> one_of(Check("one_of", ["yes", "no"]), Subject("maybe")).reason
+    'expected one of "yes", "no", found "maybe"'
+    """
+    text, choices = compared_texts(check, subject)
+    if text in choices:
+        return yes(f"it is {show(check.argument[choices.index(text)])}")
+    return no(f"expected one of {listed(check.argument)}, found {show(subject.text)}")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.checking import call, outcome
 from worker.validation.checks import Answer
-from worker.validation.checks.all_tool_calls import paired
+from worker.validation.checks.called_tools import paired
 
 BOTH = [call("a"), call("b")]
 

@@ -1,39 +1,25 @@
 """The check `rubric`: what a judge is asked, how its reply is read, and what a panel makes of it."""
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.checks import Check
-from tests.support.checking import call, outcome
-from worker.validation.case_verdict import JudgeReply
+from tests.support.checking import call, outcome, vote
 from worker.validation.checks import Answer, CheckProblem, Subject, parse_checks
-from worker.validation.checks.rubric import (
-    judges_of,
-    majority_score,
-    panel_score,
-    read_grade,
-    recorded_votes,
-    rubric_prompt,
-)
-from worker.validation.panel import Vote
+from worker.validation.checks.rubric import RUBRIC as JUDGES
+from worker.validation.checks.rubric import read_grade, rubric_prompt
+from worker.validation.checks.rubric import score as panel_score
+from worker.validation.panel import Vote, majority_score
 
 RUBRIC = Check("rubric", "Is it polite?", at_least=0.7, options={"model": "judge"})
 
 
-def votes(*replies: str | None) -> list[dict[str, Any]]:
-    return recorded_votes(
-        RUBRIC,
-        [
-            Vote(f"j{at}", None if each is None else JudgeReply(each), "no route")
-            for at, each in enumerate(replies)
-        ],
-    )
+def votes(*replies: str | None) -> list[Vote]:
+    return [vote(f"j{at}", each, check=RUBRIC, asks=JUDGES) for at, each in enumerate(replies)]
 
 
-def graded(*scores: float | None) -> list[dict[str, Any]]:
+def graded(*scores: float | None) -> list[Vote]:
     return votes(*(None if score is None else f'{{"reason": "r", "score": {score}}}' for score in scores))
 
 
@@ -134,12 +120,12 @@ def test_missing_judges_matter_only_without_a_majority(
     scores: tuple[float | None, ...], expected: float | None
 ) -> None:
     found = panel_score(RUBRIC, graded(*scores))
-    assert (None if found is None else found.value) == expected
+    assert found.value == expected
+    assert bool(found.unavailable) is (expected is None)
 
 
 def test_a_reply_without_a_score_counts_as_nought() -> None:
     found = panel_score(RUBRIC, votes("I would say PASS"))
-    assert found is not None
     assert found.value == 0.0
     assert found.reason.startswith("the judge: no score in the reply")
     assert found.detail["votes"][0]["verdict"] == "unclear"
@@ -147,7 +133,6 @@ def test_a_reply_without_a_score_counts_as_nought() -> None:
 
 def test_what_judges_said_is_kept() -> None:
     found = panel_score(RUBRIC, graded(0.9, 0.2, 0.7))
-    assert found is not None
     assert found.reason == "scores 0.9, 0.2, 0.7: more than half reach 0.7"
     assert [vote["verdict"] for vote in found.detail["votes"]] == ["pass", "fail", "pass"]
     assert [vote["model"] for vote in found.detail["votes"]] == ["j0", "j1", "j2"]
@@ -155,17 +140,15 @@ def test_what_judges_said_is_kept() -> None:
 
 def test_the_words_of_a_single_judge_are_the_reason() -> None:
     found = panel_score(RUBRIC, votes('{"reason": "It is rude.", "score": 0.1}'))
-    assert found is not None
     assert found.reason == "It is rude."
 
 
 def test_without_a_threshold_the_score_itself_has_to_be_certain() -> None:
     """An inner check of a combination that has the threshold."""
     inner = Check("rubric", "Polite?", options={"models": ["a", "b", "c"]})
-    assert judges_of(inner) == ["a", "b", "c"]
-    assert panel_score(inner, graded(0.9, 0.8, None)) is None
+    assert inner.models == ["a", "b", "c"]
+    assert panel_score(inner, graded(0.9, 0.8, None)).unavailable == "j2: no route to j2"
     found = panel_score(inner, graded(0.9, 0.9, None))
-    assert found is not None
     assert (found.value, found.error) == (0.9, "")
 
 
@@ -182,7 +165,6 @@ def test_without_a_threshold_the_score_itself_has_to_be_certain() -> None:
 def test_an_unreadable_judge_matters_only_without_a_majority(replies: list[str], error: str) -> None:
     """A reply without a score is no verdict, which `not` would turn around."""
     found = panel_score(RUBRIC, votes(*replies))
-    assert found is not None
     assert found.error == error
 
 
