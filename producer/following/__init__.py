@@ -27,7 +27,7 @@ class FailedItem(NamedTuple):
     """Its message; may come from an upstream, so untrusted."""
 
 
-class Calls(NamedTuple):
+class CallsSoFar(NamedTuple):
     """Calls of a run to upstreams; empty for a run that makes no calls."""
 
     spent_usd: float | None = None
@@ -42,7 +42,7 @@ class Calls(NamedTuple):
     """Calls in flight, across all workers; None if they are not counted."""
 
 
-NO_CALLS: Final = Calls()
+NO_CALLS: Final = CallsSoFar()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Progress:
     """Why it makes no progress, in one sentence; empty while it does."""
     kind: Kind = TURNS
     """Its kind."""
-    calls: Calls = NO_CALLS
+    calls: CallsSoFar = NO_CALLS
     """Its calls to upstreams."""
     is_freeform: bool = False
     """Whether its outputs are only shown, not checked."""

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from producer.access import Access
 from producer.dead_set import read_dead
-from producer.following import Calls, FailedItem, Meter, Progress
+from producer.following import CallsSoFar, FailedItem, Meter, Progress
 from producer.run_settings import is_freeform
 from producer.text import duration
 from shared.clock import now_ms
@@ -223,7 +223,7 @@ class _UpstreamMonitor:
         self._looked_s = -CALLS_EVERY_S
         self._errors = 0
         self.upstream_status: UpstreamStatus | None = None
-        self.calls = Calls()
+        self.calls = CallsSoFar()
 
     def look(self, info: RunInfo) -> None:
         """Polls again if the interval has passed.
@@ -244,11 +244,11 @@ class _UpstreamMonitor:
             failed = self._failed(info)
             self._errors = errors
         if upstream_status is None:
-            self.calls = Calls(self.calls.spent_usd, self.calls.cap_usd, failed=failed)
+            self.calls = CallsSoFar(self.calls.spent_usd, self.calls.cap_usd, failed=failed)
             return
         spent = upstream_status.cost.spent_usd if upstream_status.cap_usd is not None else None
         limits = tuple(self._limit(scope, now_s) for scope in _busiest(upstream_status))
-        self.calls = Calls(spent, upstream_status.cap_usd, limits, failed, upstream_status.run_in_flight)
+        self.calls = CallsSoFar(spent, upstream_status.cap_usd, limits, failed, upstream_status.run_in_flight)
 
     def _limit(self, scope: ScopeUsage, now_s: float) -> str:
         """Formats how much of a limit is used now."""

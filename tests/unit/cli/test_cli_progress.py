@@ -11,7 +11,7 @@ from producer.cli.live.progress import figures, money, plain_line
 from producer.cli.live.view import EventLines, NoView, PlainView
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output
-from producer.following import Calls, FailedItem, Meter, Progress
+from producer.following import CallsSoFar, FailedItem, Meter, Progress
 from producer.following.follower import limit_text
 from shared.runs.upstreams import ScopeUsage
 from shared.upstream.limits import Limits, ScopeState
@@ -45,15 +45,15 @@ def test_time_left() -> None:
 
 def test_calls_in_flight_are_shown_while_the_run_goes_on() -> None:
     """What is under way over all workers stands among the figures, where somebody counts it."""
-    assert ("in flight", "25") in figures(progress(calls=Calls(in_flight=25)))
-    assert ("in flight", "0") in figures(progress(calls=Calls(in_flight=0)))
+    assert ("in flight", "25") in figures(progress(calls=CallsSoFar(in_flight=25)))
+    assert ("in flight", "0") in figures(progress(calls=CallsSoFar(in_flight=0)))
     assert "in flight" not in dict(figures(progress()))
-    assert "in flight" not in dict(figures(progress(state="finished", calls=Calls(in_flight=0))))
+    assert "in flight" not in dict(figures(progress(state="finished", calls=CallsSoFar(in_flight=0))))
 
 
 def test_the_last_line_has_the_whole_cost() -> None:
     """What was spent after the last look at the budget is in the results, and counts."""
-    calls = Calls(spent_usd=0.0013, cap_usd=1.0)
+    calls = CallsSoFar(spent_usd=0.0013, cap_usd=1.0)
     ended = progress(state="finished", tally={"passed": 30, "cost_micro_usd": 3158}, calls=calls)
     assert money(ended) == [("paid", "$0.0032 of $1.00")]
 
@@ -105,7 +105,7 @@ def test_plain_view_tells_changes_only(capsys: pytest.CaptureFixture[str]) -> No
 
 
 HOSTILE = FailedItem("case 3 · m\x1b[2J", "upstream_refused", "no\nsuch \x1b]0;owned\x07 model")
-CALLS = Calls(0.0123, 1.0, ("openai 480/500 req/min, 7/8 at a time",), (HOSTILE,) * 3)
+CALLS = CallsSoFar(0.0123, 1.0, ("openai 480/500 req/min, 7/8 at a time",), (HOSTILE,) * 3)
 
 
 @pytest.mark.parametrize("width", [40, 80, 140])
@@ -133,7 +133,7 @@ def test_plain_line_tells_all_of_it_in_one_line(capsys: pytest.CaptureFixture[st
     assert "paid $0.01 of $1.00" in line
     assert " | limit openai 480/500 req/min" in line
     assert " | last failure: case 3" in line
-    long = Calls(failed=(FailedItem("case 3", "upstream_refused", "x" * 100),))
+    long = CallsSoFar(failed=(FailedItem("case 3", "upstream_refused", "x" * 100),))
     assert plain_line(progress(calls=long)).endswith(f"upstream_refused {'x' * 60}...")
 
 
