@@ -43,8 +43,9 @@ from worker.upstream.attempts import CallsMade
 from worker.upstream.cache import MOST_BYTES
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
+from worker.upstream.endpoints import GRACE_S
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model_caller import GRACE_S, ModelCaller
+from worker.upstream.model_caller import ModelCaller
 from worker.upstream.retry import ModelRetryPolicy
 
 if TYPE_CHECKING:

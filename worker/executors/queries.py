@@ -24,15 +24,13 @@ from worker.loop import Loop
 from worker.process import WorkerProcess
 from worker.queries.checks import fold_apostrophes, outcome, query_result
 from worker.queries.reply import Reply
-from worker.upstream.endpoints import api_endpoint, run_scope
+from worker.upstream.endpoints import GRACE_S, api_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
 from worker.upstream.gate import CallGate, Sent
 from worker.upstream.query_client import QueryRequest, build_request, send_once
 from worker.upstream.retry import QueryRetryPolicy, plan_query_retry
 from worker.upstream.telemetry import http_attributes, log_failure
 
-GRACE_S: Final = 5.0
-"""How much earlier than the gate the client, whose error has the specification's text, times out."""
 STATUS: Final = "http.response.status_code"
 """Attribute of a span."""
 

@@ -24,6 +24,7 @@ MAX_REPLY_BYTES: Final = 5_000_000
 MAX_SHOWN_BYTES: Final = 4_000
 """Bytes of a reply that is no answer, which may become part of the error."""
 MOST_TOKENS: Final = 1_000_000_000
+"""A provider that counts more for one call is wrong: nothing is known then."""
 _END: Final = b"[DONE]"
 _STATUS: Final = re.compile(r"[0-9]{3}")
 _THINK: Final = re.compile(r"[\s\ufeff]*<(think|thinking)>")

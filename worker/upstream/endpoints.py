@@ -13,6 +13,8 @@ from shared.upstream.limits import Limits, Scope, limit_key, model_scope, upstre
 from shared.upstream.model_target import ModelTarget
 
 UNLIMITED: Final = Limits()
+GRACE_S: Final = 5.0
+"""The client's own time limit, whose error says more, ends a call so much before the gate's."""
 
 
 @dataclass(frozen=True, slots=True)

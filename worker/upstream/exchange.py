@@ -20,6 +20,8 @@ from worker.upstream.failures import UpstreamError
 
 T = TypeVar("T")
 
+MAX_ERROR_BYTES: Final = 64_000
+"""Bytes that are read of a body that only describes an error."""
 NO_TIMEOUT: Final = aiohttp.ClientTimeout()
 """The whole exchange has one time limit, which is not aiohttp's."""
 _TRUST_HINT: Final = (

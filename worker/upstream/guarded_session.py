@@ -17,11 +17,10 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from shared.upstream.failure_reasons import OK, FailureReason
 from worker.upstream.completion import MAX_REPLY_BYTES, too_large
+from worker.upstream.exchange import MAX_ERROR_BYTES
 from worker.upstream.failures import UpstreamError
 
 REDIRECTS: Final = range(300, 400)
-MAX_ERROR_BYTES: Final = 64_000
-"""Bytes that are read of a body that only describes an error."""
 ENCODING: Final = "gzip"
 """How a reply may be compressed."""
 _GZIP_BITS: Final = 31

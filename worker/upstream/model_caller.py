@@ -38,6 +38,7 @@ from worker.upstream.chat import (
     TokenEstimate,
     estimate_tokens,
 )
+from worker.upstream.completion import MOST_TOKENS
 from worker.upstream.contacts import Contact, Contacts
 from worker.upstream.embeddings import (
     EmbeddingReply,
@@ -45,7 +46,7 @@ from worker.upstream.embeddings import (
     estimate_embedding,
     identity_of_embedding,
 )
-from worker.upstream.endpoints import Endpoint, model_endpoint, run_scope
+from worker.upstream.endpoints import GRACE_S, Endpoint, model_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
 from worker.upstream.gate import CallGate, Sent
 from worker.upstream.retry import ModelRetryPolicy, plan_retry
@@ -57,13 +58,8 @@ from worker.upstream.telemetry import (
     reply_attributes,
 )
 
-GRACE_S: Final = 5.0
-"""The client's own time limit, whose error says more, ends a call so much before the gate's."""
 ENDPOINTS: Final = 256
 """Endpoints that a process keeps in memory."""
-
-MOST_TOKENS: Final = 1_000_000_000
-"""A provider that counts more for one call is wrong: the counters leave it out."""
 
 
 class ModelClient(Protocol):

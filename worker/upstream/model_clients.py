@@ -36,7 +36,7 @@ from worker.upstream.completion import (
 )
 from worker.upstream.credentials import needed_key, own_headers
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, body_of_embedding, read_embeddings
-from worker.upstream.exchange import exchange, failure_of, read_body, since_ms
+from worker.upstream.exchange import MAX_ERROR_BYTES, exchange, failure_of, read_body, since_ms
 from worker.upstream.failures import UpstreamError, kept_error
 from worker.upstream.retry_after import requested_wait_s
 
@@ -47,7 +47,6 @@ T = TypeVar("T")
 Response: TypeAlias = aiohttp.ClientResponse
 CHAT_PATH: Final = "/chat/completions"
 EMBEDDINGS_PATH: Final = "/embeddings"
-MAX_ERROR_BYTES: Final = 64_000
 FINISH_REASON_CHARS: Final = 40
 _USUAL_REASONS: Final = frozenset({"", "stop", "length", "tool_calls", "content_filter", "function_call"})
 """Words of OpenAI's interface; any other text may contain what was sent, the key included."""
