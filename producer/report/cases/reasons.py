@@ -2,10 +2,9 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from producer.cases.results import CaseResult, DifferencesFound, Differing
+from producer.cases.results import CaseResult, DifferencesFound
 from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cells import plain
 from shared.names import Outcome
@@ -104,42 +103,24 @@ def without_values(text: str) -> str:
     return plain(bare.rstrip(" …:.,;") or bare, KIND_CHARS)
 
 
-class _Sort(NamedTuple):
-    """How a sort of differences is worded."""
-
-    text: Callable[[str, Differing], str]
-    """Given the path."""
-    kind: str
-    """What is wrong at the path."""
-
-
-_SORTS: Final[Mapping[str, _Sort]] = {
-    "changed": _Sort(
-        lambda path, each: f"{path} is {_value(each.actual)}, expected {_value(each.expected)}", "differs"
-    ),
-    "missing": _Sort(lambda path, each: f"{path} is missing, expected {_value(each.expected)}", "is missing"),
-    "unexpected": _Sort(
-        lambda path, each: f"{path} is not expected: {_value(each.actual)}", "is not expected"
-    ),
-    "repetitions": _Sort(
-        lambda path, each: (
-            f"{path} has {_value(each.value)} {each.actual_times} times, expected {each.expected_times}"
-        ),
-        "is there too often or too rarely",
-    ),
-}
-
-
 def _difference(found: DifferencesFound) -> Reason | None:
     """Names the first difference between the output and the expected object, and counts the others."""
-    entries = [(_SORTS[sort], each) for sort in _SORTS for each in getattr(found, sort)]
+    entries = (*found.changed, *found.missing, *found.unexpected, *found.repetitions)
     if not entries:
         return None
-    sort, first = entries[0]
-    path = first.path or "the answer"
-    more = len(entries) - 1 + found.omitted
-    text = sort.text(path, first) + (f", and {more:,} more" if more else "")
-    kind = plain(f"{_PLACES.sub('/*', path)} {sort.kind}", KIND_CHARS)
+    first, path = entries[0], entries[0].path or "the answer"
+    if found.changed:
+        text, kind = f"{path} is {_value(first.actual)}, expected {_value(first.expected)}", "differs"
+    elif found.missing:
+        text, kind = f"{path} is missing, expected {_value(first.expected)}", "is missing"
+    elif found.unexpected:
+        text, kind = f"{path} is not expected: {_value(first.actual)}", "is not expected"
+    else:
+        often = f"{first.actual_times} times, expected {first.expected_times}"
+        text, kind = f"{path} has {_value(first.value)} {often}", "is there too often or too rarely"
+    if more := len(entries) - 1 + found.omitted:
+        text += f", and {more:,} more"
+    kind = plain(f"{_PLACES.sub('/*', path)} {kind}", KIND_CHARS)
     return Reason(plain(text, REASON_CHARS), kind, kind)
 
 
