@@ -98,10 +98,6 @@ class Rate(Part, frozen=True):
         """
         return Rate(round(self.value, 4), round(self.low, 4), round(self.high, 4), self.n)
 
-    def as_document(self) -> dict[str, Any]:
-        """Returns it rounded, for documents that are not typed yet."""
-        return msgspec.structs.asdict(self.rounded())
-
 
 class OutcomeRates(Part, frozen=True):
     """Shares of all items."""

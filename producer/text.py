@@ -189,14 +189,14 @@ class _Interval(Protocol):
         """Upper bound."""
 
 
-def bounds(rate: _Interval | Mapping[str, Any], decimals: int = 1) -> tuple[str, str]:
+def bounds(rate: _Interval, decimals: int = 1) -> tuple[str, str]:
     """Writes the bounds of a rate in percent; one that would round to an end has one decimal more.
 
-    >>> bounds({"low": 0.3006, "high": 0.9544}), bounds({"low": 0.9981, "high": 1.0}, 0)
+    >>> from producer.documents import Rate
+    >>> bounds(Rate(0.7, 0.3006, 0.9544, 9)), bounds(Rate(1.0, 0.9981, 1.0, 9), 0)
     (('30.1', '95.4'), ('99.8', '100'))
     """
-    low, high = (rate["low"], rate["high"]) if isinstance(rate, Mapping) else (rate.low, rate.high)
-    return _bound(low, decimals), _bound(high, decimals)
+    return _bound(rate.low, decimals), _bound(rate.high, decimals)
 
 
 def _bound(share: float, decimals: int) -> str:

@@ -9,7 +9,7 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from producer.aggregate.queries import percentiles
-from producer.turns.documents import Calls
+from producer.turns.documents import LiveCalls
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DUPLICATE
 from shared.runs import TurnRow
 
@@ -48,7 +48,7 @@ class CallTotals:
     """Counts calls; answers from the cache cost nothing here, and a repeated request makes no call."""
 
     def __init__(self) -> None:
-        self._calls = Calls()
+        self._calls = LiveCalls()
         self._unread = self._invalid = 0
         self._times_ms = Counter[int]()
 
@@ -65,7 +65,7 @@ class CallTotals:
             elif ASKED in row.code:
                 self._paid(call_of(row))
 
-    def summary(self, errors: Mapping[str, int]) -> Calls | None:
+    def summary(self, errors: Mapping[str, int]) -> LiveCalls | None:
         """Returns what is reported of the calls; None of a run that made and avoided none.
 
         Args:

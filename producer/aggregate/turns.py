@@ -13,7 +13,7 @@ from msgspec.json import Decoder
 from producer.aggregate.call_totals import CallTotals
 from producer.aggregate.related import outcome_rates
 from producer.documents import Counts
-from producer.turns.documents import DECISIONS, RULES, Calls, TurnsSummary
+from producer.turns.documents import DECISIONS, RULES, LiveCalls, TurnsSummary
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DECISION_OF_CODE
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import SIGNALS_ONCE
@@ -85,7 +85,7 @@ class TurnTotals:
             rules[code[1]] += count
             flags.update(dict.fromkeys(code[2:], count))
         live = LiveRun.from_snapshot(info.snapshot)
-        calls = self.calls.summary(self.errors) or (Calls(unread=0, invalid_shapes=0) if live else UNSET)
+        calls = self.calls.summary(self.errors) or (LiveCalls(unread=0, invalid_shapes=0) if live else UNSET)
         return TurnsSummary(
             calls=calls,
             decisions=decisions,

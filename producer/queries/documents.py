@@ -99,7 +99,7 @@ class WrittenCheck(Struct, frozen=True, rename={"passed": "pass"}):
     passed: bool
 
 
-class QueryResult(Part, frozen=True):
+class AnsweredQuery(Part, frozen=True):
     """What the API answered to a query, and how the answer fared."""
 
     id: str
@@ -122,7 +122,7 @@ class QueryLine(Line, kw_only=True, frozen=True):
     item_id: Annotated[str, Meta(pattern="^query-[0-9]+$")]
     kind: Literal["queries"]
     outcome: Literal["passed", "failed", "error", "skipped"]
-    result: QueryResult | None
+    result: AnsweredQuery | None
 
 
 class HarnessConfig(Part, frozen=True):
@@ -141,4 +141,4 @@ class QueriesReport(Part, frozen=True):
     timestamp: Time
     config: HarnessConfig
     metrics: Metrics
-    results: list[QueryResult]
+    results: list[AnsweredQuery]

@@ -6,25 +6,16 @@ Only `proctor config schema` and tests import this.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel
-from pydantic.json_schema import JsonSchemaValue
-
 from producer import service_documents
 from producer.aggregate.comparison import CompareDocument
 from producer.aggregate.ranking import RankDocument
 from producer.cases.documents import CasesRun, CasesSummary
 from producer.cases.results import CaseLine
 from producer.documents import Notification
-from producer.load.recorded import OutputRow
 from producer.queries.documents import QueriesReport, QueriesRun, QueriesSummary, QueryLine
-from producer.schemas import checks
 from producer.schemas.structs import ByTag, Document, schema_of_struct, title_of
 from producer.turns.documents import Memento, TraceLine, TurnLine, TurnsRun, TurnsSummary
-from shared.contracts.case_config import BenchConfig
-from shared.contracts.queries import Baseline
-from shared.contracts.turns import Turn
 from shared.errors import UsageError
-from worker.validation.checks.kind import MANY_CHECKS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -107,12 +98,13 @@ OUTPUTS: Final[Mapping[str, Document | ByTag]] = {
 }
 """What Proctor prints and writes; the docstrings of the types are the titles."""
 
-_INPUTS: Final[Mapping[str, tuple[str, type[BaseModel]]]] = {
-    "input-turns": ("A line of a file of turns.", Turn),
-    "input-bench": ("A configuration of test cases, in YAML or JSON.", BenchConfig),
-    "input-outputs": ("A line of recorded outputs (--outputs).", OutputRow),
-    "input-baselines": ("A file of baselines of queries.", Baseline),
+_INPUTS: Final[Mapping[str, str]] = {
+    "input-turns": "A line of a file of turns.",
+    "input-bench": "A configuration of test cases, in YAML or JSON.",
+    "input-outputs": "A line of recorded outputs (--outputs).",
+    "input-baselines": "A file of baselines of queries.",
 }
+"""Their titles."""
 
 
 def names() -> dict[str, str]:
@@ -121,8 +113,7 @@ def names() -> dict[str, str]:
     >>> names()["run"][:16], "input-turns" in names()
     ('What run, watch,', True)
     """
-    titles = {name: title_of(output) for name, output in OUTPUTS.items()}
-    return titles | {name: title for name, (title, _) in _INPUTS.items()}
+    return {name: title_of(output) for name, output in OUTPUTS.items()} | dict(_INPUTS)
 
 
 def list_of(titles: Mapping[str, str]) -> service_documents.SchemasDocument:
@@ -144,32 +135,7 @@ def schema_of(name: str) -> dict[str, Any]:
     if name in OUTPUTS:
         return {**head, **schema_of_struct(OUTPUTS[name])}
     if name in _INPUTS:
-        title, model = _INPUTS[name]
-        return {**head, "title": title, **_of_input(model)}
+        from producer.schemas.inputs import schema_of_input  # noqa: PLC0415 - only inputs need pydantic
+
+        return {**head, "title": _INPUTS[name], **schema_of_input(name)}
     raise UsageError(f"there is no schema {name}", hint="`proctor config schema` lists them")
-
-
-def _of_input(model: type[BaseModel]) -> dict[str, Any]:
-    """Makes the schema of an input from the model that checks it."""
-    schema = _without_title(model.model_json_schema())
-    if model is BenchConfig:
-        return _with_checks(schema)
-    if model is not Baseline:
-        return schema
-    defs = schema.pop("$defs", {})
-    listed = {"type": "array", "items": {"$ref": "#/$defs/baseline"}, "minItems": 1}
-    whole = {"type": "object", "properties": {"version": True, "queries": listed}, "required": ["queries"]}
-    return {"anyOf": [whole, listed], "$defs": {**defs, "baseline": schema}}
-
-
-def _with_checks(schema: JsonSchemaValue) -> JsonSchemaValue:
-    """Adds what a check is, wherever a bench has a list of them."""
-    definitions = schema["$defs"]
-    definitions["CaseEntry"]["properties"]["checks"]["anyOf"][0] = MANY_CHECKS
-    schema["properties"]["default_checks"] |= MANY_CHECKS
-    return {**schema, "$defs": {**definitions, checks.NAME: checks.check_definition()}}
-
-
-def _without_title(schema: JsonSchemaValue) -> JsonSchemaValue:
-    """The schema without the title that pydantic makes of a class's name."""
-    return {key: value for key, value in schema.items() if key != "title"}

@@ -13,7 +13,7 @@ Rule = Annotated[int, Meta(ge=1, le=6)]
 BreakpointDecision = Literal["must", "should", "skip"]
 
 
-class Calls(Struct, kw_only=True, forbid_unknown_fields=True):
+class LiveCalls(Struct, kw_only=True, forbid_unknown_fields=True):
     """Model calls of a live run."""
 
     made: Count = 0
@@ -33,7 +33,7 @@ class Calls(Struct, kw_only=True, forbid_unknown_fields=True):
 class TurnsSummary(Part, kw_only=True, frozen=True):
     """The figures of a turns run."""
 
-    calls: Calls | UnsetType = UNSET
+    calls: LiveCalls | UnsetType = UNSET
     decisions: Annotated[dict[str, Count], tally_of(DECISIONS)]
     rules: Annotated[dict[str, Count], tally_of(RULES)]
     freezes: Count

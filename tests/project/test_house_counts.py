@@ -7,14 +7,14 @@ import pytest
 from tests.project.house_counts import COUNTS
 
 BOUNDS: Final = {
-    "keys read by text in producer/": 317,
+    "keys read by text in producer/": 302,
     "TYPE_CHECKING blocks": 46,
-    "imports in functions": 202,
+    "imports in functions": 203,
     "import circles, all imports counted": 0,
     "conditions written as products": 25,
-    "public class names with two meanings": 1,
+    "public class names with two meanings": 0,
     "modules": 518,
-    "lines of producer/schemas": 381,
+    "lines of producer/schemas": 362,
 }
 """The most that each figure may be; the others are for information."""
 

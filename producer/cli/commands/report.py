@@ -1,6 +1,5 @@
 """`proctor report RUN`: writes reports of a run, or prints one."""
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,11 +84,11 @@ def _tell_files(session: Session, document: "AnyRun", code: int) -> None:
         for file in document.files:
             session.output.data(file.path)
         return
-    from msgspec import to_builtins  # noqa: PLC0415 - start-up: only this needs it
+    from producer.service_documents import ReportDocument  # noqa: PLC0415 - start-up: only this needs it
 
-    body = to_builtins(document)
-    written = {key: body[key] for key in ("schema_version", "run_id", "files", "gates") if key in body}
-    session.output.data(json.dumps({**written, "exit": code}))
+    session.output.document(
+        ReportDocument(run_id=document.run_id, files=document.files, gates=document.gates, exit=code)
+    )
 
 
 def _annotations(info: "RunInfo", format_name: str | None) -> "Sequence[Annotations]":

@@ -1,20 +1,53 @@
-"""The JSON Schema of checks, from their table: editors complete kinds and options, and mark what is unknown.
+"""The JSON Schemas of inputs, from the contracts that check them, and of checks, from their table.
 
-It takes everything that `parse_checks` takes. What needs more than its shape, such as a regular expression
-or a model that is named nowhere, is verified when a bench is loaded.
+They take everything that is loaded; what needs more than its shape is verified when a file is loaded.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import yaml
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import JsonSchemaValue
 
-from worker.validation.checks.kind import CheckKind
+from producer.load.recorded import OutputRow
+from shared.contracts.case_config import BenchConfig
+from shared.contracts.queries import Baseline
+from shared.contracts.turns import Turn
+from worker.validation.checks.kind import MANY_CHECKS, CheckKind
 from worker.validation.checks.parsing import COMMON_OPTIONS, MAX_PATH, OPTION_EXAMPLES
 from worker.validation.checks.table import ROWS
 
+_MODELS: Final[Mapping[str, type[BaseModel]]] = {
+    "input-turns": Turn,
+    "input-bench": BenchConfig,
+    "input-outputs": OutputRow,
+    "input-baselines": Baseline,
+}
 NAME: Final = "check"
 """Among the definitions of a schema."""
+
+
+def schema_of_input(name: str) -> JsonSchemaValue:
+    """Makes the schema of an input, without its title."""
+    model = _MODELS[name]
+    schema = {key: value for key, value in model.model_json_schema().items() if key != "title"}
+    if model is BenchConfig:
+        return _with_checks(schema)
+    if model is not Baseline:
+        return schema
+    defs = schema.pop("$defs", {})
+    listed = {"type": "array", "items": {"$ref": "#/$defs/baseline"}, "minItems": 1}
+    whole = {"type": "object", "properties": {"version": True, "queries": listed}, "required": ["queries"]}
+    return {"anyOf": [whole, listed], "$defs": {**defs, "baseline": schema}}
+
+
+def _with_checks(schema: JsonSchemaValue) -> JsonSchemaValue:
+    """Adds what a check is, wherever a bench has a list of them."""
+    definitions = schema["$defs"]
+    definitions["CaseEntry"]["properties"]["checks"]["anyOf"][0] = MANY_CHECKS
+    schema["properties"]["default_checks"] |= MANY_CHECKS
+    return {**schema, "$defs": {**definitions, NAME: check_definition()}}
 
 
 def check_definition() -> dict[str, Any]:
