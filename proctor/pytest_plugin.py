@@ -1,4 +1,4 @@
-"""Plugin of pytest: the answers of a bench are tests, which go through the queue all at once.
+"""Turns the answers of a bench into tests of pytest, which go through the queue all at once.
 
     pytest --proctor bench.yaml     the cases of a file
     pytest                          files called *.bench.yaml are collected like test files
