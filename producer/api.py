@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from producer.load.source import Source
     from producer.options import SubmittedRun
     from producer.report_files import ReportTarget
-    from producer.retry_turns import Retried
+    from producer.turns.retry import Retried
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def retry(
     errors: bool = True,
     is_anew: bool = False,
 ) -> Retried:
-    """Puts items of a run back to work; see `producer.retry_items.retry_items`.
+    """Puts items of a run back to work; see `producer.items.retry.retry_items`.
 
     Raises:
         UnknownRunError: there is no such run.

@@ -192,7 +192,7 @@ class IncrementalReports:
 
     def _take(self, page: Page) -> None:
         if self._is_withheld:
-            from producer.report.turns.opened_rows import withheld  # noqa: PLC0415 - start-up: only --no-text needs it
+            from producer.turns.report.opened_rows import withheld  # noqa: PLC0415 - start-up: only --no-text needs it
 
             page = withheld(page)
         self._totals.add(page)

@@ -1,7 +1,7 @@
 """Declares the kinds of work: turns, cases and queries, and registers further ones.
 
 Everything that differs between kinds in `shared` is a field of `Kind`; there are no branches on a kind.
-Worker and producer have declarations of their own (`worker/kinds.py`, `producer/kinds/`), and so has what
+Worker and producer have declarations of their own (`worker/kinds.py`, `producer/kinds.py`), and so has what
 reads runs (`shared/runs/upstreams.py`). Every command imports this file, so it has no heavy imports.
 """
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
-from producer.load.bench_config import check_models, read_bench
+from producer.cases.bench_config import check_models, read_bench
 from producer.load.source import Source
 from producer.service_documents import ListedModel, ModelPrice, ModelsDocument
 from shared.contracts.case_config import BenchConfig

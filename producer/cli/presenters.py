@@ -8,8 +8,8 @@ from urllib.parse import urlsplit, urlunsplit
 from msgspec.structs import replace
 
 from producer import kinds
-from producer.aggregate.cases import NOT_REACHED as MODEL_NOT_REACHED
 from producer.cases.documents import CasesSummary
+from producer.cases.totals import NOT_REACHED as MODEL_NOT_REACHED
 from producer.cli.item_view import print_change, read_items
 from producer.cli.output import Output, printable
 from producer.cli.session import Session

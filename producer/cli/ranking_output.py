@@ -5,7 +5,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from producer.aggregate.ranking import Ranking
+from producer.cases.load import PlannedRun
+from producer.cases.ranking import Ranking
+from producer.cases.ranking_run import (
+    FEWEST,
+    HINT,
+    By,
+    comparison_of,
+    is_ranking,
+    ranking_of,
+    write_comparisons,
+)
 from producer.cli.options.shared_options import InputOptions, SubmitChoice
 from producer.cli.presenters import Unshown
 from producer.cli.run_lookup import find_run
@@ -14,8 +24,6 @@ from producer.cli.submission import Submission, unread
 from producer.cli.work import WorkOptions, submit_and_follow
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD
 from producer.documents import Rate
-from producer.load.cases import PlannedRun
-from producer.ranking_run import FEWEST, HINT, By, comparison_of, is_ranking, ranking_of, write_comparisons
 from producer.text import plural
 from shared.errors import RunStateError, UsageError
 from shared.kinds import CASES

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from msgspec.json import Decoder, encode
 
 from producer.documents import ItemError
-from producer.report.turns.opened_rows import MESSAGE_CHARS, OpenedRow, message_of, opened
-from producer.report.turns.turn_records import TurnRecord, record_of
 from producer.service_documents import LastTurn, ListedThread, ThreadDocument
+from producer.turns.report.opened_rows import MESSAGE_CHARS, OpenedRow, message_of, opened
+from producer.turns.report.turn_records import TurnRecord, record_of
 from shared.clock import now_ms, parse_iso_ms
 from shared.codecs.turn_batches import DUPLICATE
 from shared.kinds import TURNS

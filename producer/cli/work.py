@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from producer import api, kinds
 from producer.aggregate.gates import check_gates
+from producer.cases.rescore import rewrite
 from producer.cli.error_exit import InterruptedByUserError
 from producer.cli.live.view import open_view
 from producer.cli.local.local_workers import CALLS_END_S, LocalWorkers
@@ -23,7 +24,6 @@ from producer.following.follower import Follower
 from producer.notify import notify
 from producer.report_files import as_options, check_formats
 from producer.reporting import IncrementalReports, write_reports
-from producer.rescore import rewrite
 from producer.service_documents import RetryDocument
 from producer.text import plural
 from shared.errors import ProctorError, UsageError
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from producer.documents import AnyRun
     from producer.notify import Webhook
     from producer.report_files import ReportFile
-    from producer.retry_turns import Retried
+    from producer.turns.retry import Retried
     from shared.runs import RunInfo
 
 

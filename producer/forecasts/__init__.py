@@ -15,8 +15,8 @@ from shared.upstream.key_variables import ELSEWHERE, ENV_PREFIX, key_in, provide
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from producer.load.baselines import Baselines
-    from producer.load.cases import PlannedRun
+    from producer.cases.load import PlannedRun
+    from producer.queries.baselines import Baselines
     from producer.service_documents import ValidateDocument
     from shared.upstream.model_target import ModelTarget
 

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET
 
+from producer.cases.bench_config import check_models
+from producer.cases.checks import walk
+from producer.cases.load import PlannedRun, plan_run
+from producer.cases.unknown_models import misspelt_models, refuse_unknown_models
 from producer.forecasts import (
     OWN_API,
     FileContents,
@@ -20,10 +24,6 @@ from producer.forecasts import (
     model_warnings,
     tokens_of,
 )
-from producer.load.bench_config import check_models
-from producer.load.case_checks import walk
-from producer.load.cases import PlannedRun, plan_run
-from producer.load.unknown_models import misspelt_models, refuse_unknown_models
 from producer.service_documents import FileCounts, RunEstimate, ValidateDocument
 from producer.text import count, plural
 from shared.contracts.case_run import FREEFORM, CaseRun
@@ -32,8 +32,8 @@ from shared.upstream.prices import ANSWER_LIMITS, cost_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from producer.load.bench_config import BenchCase
-    from producer.load.case_prompts import SentMessages
+    from producer.cases.bench_config import BenchCase
+    from producer.cases.bench_prompts import SentMessages
     from producer.load.source import Source
     from producer.options import SubmitOptions
     from shared.upstream.model_target import ModelTarget
@@ -69,7 +69,7 @@ def contents(source: Source, options: SubmitOptions) -> FileContents:
 
     Raises:
         InputError: it breaks the contract.
-        ProctorError: see `producer.load.cases.plan_run`.
+        ProctorError: see `producer.cases.load.plan_run`.
     """
     plan = _planned(source, options)
     misspelt, estimate = misspelt_models(plan, options.cases), estimated(plan)
@@ -82,7 +82,7 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast:
     """Returns what a run of cases is going to send.
 
     Raises:
-        ProctorError: see `producer.load.cases.plan_run`.
+        ProctorError: see `producer.cases.load.plan_run`.
     """
     plan = _planned(source, options)
     found = estimated(plan)

@@ -6,9 +6,9 @@ from typing import Final
 
 from producer.forecasts import CHARS_A_TOKEN, Forecast, missing_keys, model_warnings
 from producer.load.source import Source
-from producer.load.turns import load_turns
 from producer.options import SubmitOptions
 from producer.text import plural
+from producer.turns.load import load_turns
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import Live, Role
 from shared.upstream.prices import cost_of

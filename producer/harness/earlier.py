@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from producer.load.baselines import encode_baseline
-from producer.report.queries.opened_rows import opened
+from producer.queries.baselines import encode_baseline
+from producer.queries.report.opened_rows import opened
 from shared.contracts.query_run import QueryRun
 from shared.errors import UnknownRunError
 from shared.kinds import QUERIES

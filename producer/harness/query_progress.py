@@ -6,8 +6,8 @@ from threading import Event
 from typing import Final
 
 from producer.cli.local.local_workers import LocalWorkers
-from producer.report.queries import console
-from producer.report.queries.opened_rows import OpenedQuery, opened
+from producer.queries.report import console
+from producer.queries.report.opened_rows import OpenedQuery, opened
 from shared.clock import now_ms
 from shared.codecs.item_rows import ItemRow
 from shared.codecs.parked_items import decode_parked

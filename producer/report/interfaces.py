@@ -31,7 +31,7 @@ ReadFile = Callable[[str], bytes | None]
 class Report(Protocol):
     """Something that is written while the rows of a run go by.
 
-    A writer is made with an open binary file and the run: see `report` in `producer.kinds.declaration`.
+    A writer is made with an open binary file and the run: see `report` in `producer.kind`.
     """
 
     def page(self, rows: Sequence[Any]) -> None:

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from producer.aggregate.turns import ranked
 from producer.documents import AnyRun
 from producer.report.cells import plain
+from producer.turns.totals import ranked
 
 NAME_CHARS: Final = 60
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from producer import service_documents
 from producer.aggregate.comparison import CompareDocument
-from producer.aggregate.ranking import RankDocument
 from producer.cases.documents import CasesRun, CasesSummary
+from producer.cases.ranking import RankDocument
 from producer.cases.results import CaseLine
 from producer.documents import Notification
 from producer.queries.documents import QueriesReport, QueriesRun, QueriesSummary, QueryLine

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 
-from producer.load.recorded import OutputRow
+from producer.cases.recorded import OutputRow
 from shared.contracts.case_config import BenchConfig
 from shared.contracts.queries import Baseline
 from shared.contracts.turns import Turn

@@ -16,7 +16,7 @@ from shared.upstream.model_target import DEFAULT_TIMEOUT_S, ModelTarget
 SNAPSHOT_KEY: Final = "cases"
 """Key of these settings in a run's snapshot."""
 GIT_KEY: Final = "git"
-"""Key in a run's snapshot of the commit of the configuration, as `producer.load.cases.git_info` gives it."""
+"""Key in a run's snapshot of the commit of the configuration, as `producer.cases.load.git_info` gives it."""
 PLACES_FILE: Final = "places"
 """Name of the stored file; those of images are hashes."""
 DEFAULT_CONCURRENCY: Final = 5

@@ -123,7 +123,7 @@ def test_a_broken_file_is_refused_before_anything_is_started(env: dict[str, str]
         check=True,
     )
     ((_, names),) = map(json.loads, done.stdout.splitlines())
-    assert "producer.load.bench_config" in names
+    assert "producer.cases.bench_config" in names
     assert [name for name in names if NETWORK.match(name)] == []
     assert not data.exists()
 
@@ -150,4 +150,4 @@ def test_a_run_of_turns_loads_no_contract_of_cases(env: dict[str, str], tmp_path
     )
     ((_, names),) = map(json.loads, done.stdout.splitlines())
     assert "producer.cli.work" in names
-    assert {"pydantic", "producer.load.cases"}.isdisjoint(names)
+    assert {"pydantic", "producer.cases.load"}.isdisjoint(names)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from producer.retry_turns import retry_turns
+from producer.turns.retry import retry_turns
 from shared import keys
 from shared.contracts.live_turns import LiveRun
 from shared.ledger.bounds import SUSPECT_STRIKES

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from producer.document import run_document
-from producer.report.turns.terminal import summary_text
+from producer.turns.report.terminal import summary_text
 from shared import keys
 from shared.names import RunState
 from tests.support.conversations import shape

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from producer.kinds.queries import QueryRuns
+from producer.queries.kind import QueryRuns
 from producer.sample_api.behaviour import RequestLog
 from producer.sample_api.server import in_background
 from shared.errors import UsageError

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from producer.dead_set import read_dead
-from producer.kinds.queries import QueryRuns
 from producer.load import chunks
+from producer.queries.kind import QueryRuns
 from shared import keys
 from shared.ledger.bounds import FIRST_LAYOUT, PACKED_LAYOUT
 from shared.names import RunState

@@ -10,7 +10,7 @@ import pytest
 from producer.access import Access
 from producer.report_files import ReportFile
 from producer.reporting import IncrementalReports, write_reports
-from producer.retry_turns import retry_turns
+from producer.turns.retry import retry_turns
 from shared.runs import TurnRow
 from shared.runs.growing import GrowingRun
 from shared.settings import Settings

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from producer import retry_turns as module
 from producer.document import run_document
-from producer.retry_turns import Retried, retry_turns
+from producer.turns import retry as module
+from producer.turns.retry import Retried, retry_turns
 from shared.errors import RunStateError, UnknownRunError, UsageError
 from shared.names import RunState
 from tests.support.inline_worker import InlineWorker

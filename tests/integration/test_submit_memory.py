@@ -12,10 +12,10 @@ import pytest
 
 from producer.document import run_document
 from producer.load.source import Source
-from producer.load.turns import MAX_LINE_BYTES
 from producer.options import SubmitOptions
-from producer.report.turns.to_jsonl import JsonlReport
 from producer.submit import submit
+from producer.turns.load import MAX_LINE_BYTES
+from producer.turns.report.to_jsonl import JsonlReport
 from shared.errors import InputError
 from tests.support.inline_worker import InlineWorker
 from tests.support.turn_files import read_turns

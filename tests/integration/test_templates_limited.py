@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from producer.load.case_prompts import render
+from producer.cases.bench_prompts import render
 from producer.load.template_process import IDLE_S, TemplateProcess
 from producer.load.templates import TemplateProblem
 from tests.support.benches import refusal, write

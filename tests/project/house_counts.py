@@ -83,7 +83,7 @@ def late_imports_of_kinds() -> int:
 
 
 def _is_kind(module: str) -> bool:
-    return module == "worker.kinds" or module.startswith("producer.kinds.")
+    return module == "worker.kinds" or (module.startswith("producer.") and module.endswith(".kind"))
 
 
 def _late_imports_of(module: str) -> int:

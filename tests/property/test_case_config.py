@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.load.bench_config import read_bench
-from producer.load.case_files import TextFile, csv_rows, json_rows
+from producer.cases.bench_config import read_bench
+from producer.cases.bench_files import TextFile, csv_rows, json_rows
 from producer.load.contracts import checked
 from producer.load.problems import Place, Problems
 from producer.load.source import Source

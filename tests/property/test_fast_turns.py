@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from producer.load.fast_turns import NOT_ORDINARY, decode_ordinary
 from producer.load.source import Source
+from producer.turns.fast_turns import NOT_ORDINARY, decode_ordinary
 from shared.contracts.turns import Turn
 from shared.errors import InputError
 from tests.support.turn_files import read_turns

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.load.chunks import LOAD_BYTES, LOAD_ITEMS, Chunk, grouped
-from producer.load.turns import CHUNK_BATCHES_MOST, CHUNK_BYTES_MOST, TurnColumns, chunked
+from producer.turns.load import CHUNK_BATCHES_MOST, CHUNK_BYTES_MOST, TurnColumns, chunked
 from shared.codecs.turn_batches import unpack_batch
 
 TURNS = 10

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.load.case_prompts import render
+from producer.cases.bench_prompts import render
 from shared.contracts.call_options import merge
 
 VALUES = st.recursive(

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.load.cases import PlannedRun, plan_run
+from producer.cases.load import PlannedRun, plan_run
 from producer.load.source import Source
 from producer.options import CaseChoice
 from shared.contracts.case_run import decode_case, encode_case

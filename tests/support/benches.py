@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from producer.load.cases import PlannedRun, plan_run
+from producer.cases.load import PlannedRun, plan_run
 from producer.load.source import Source
 from producer.options import CaseChoice
 from shared.contracts.case_config import ModelConfig, RunSettings

@@ -14,7 +14,7 @@ from producer import kinds
 from producer.aggregate.compared_items import Comparing, Inputs, Known, items_of
 from producer.aggregate.compared_lines import ComparedLine
 from producer.aggregate.comparison import compare
-from producer.load.cases import PlannedRun
+from producer.cases.load import PlannedRun
 from producer.report.comparison.configurations import case_configuration
 from producer.report.comparison.contents import Contents, Side
 from producer.report.comparison.item_inputs import case_inputs

@@ -8,8 +8,8 @@ import json
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from producer import kinds as producer_kinds
-from producer.kinds import items
-from producer.kinds.declaration import Traits
+from producer.items import kind as items
+from producer.kind import Traits
 from shared.codecs.packing import PLAIN
 from shared.kinds import Kind, Storage, register
 from shared.names import Outcome
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from producer.aggregate.gate_metrics import GateMetric
     from producer.item_ids import ItemNames
-    from producer.kinds.declaration import ComparedKind
+    from producer.kind import ComparedKind
     from producer.load.chunks import RunInput
     from producer.load.source import Source
     from producer.options import SubmitOptions
     from producer.report.interfaces import Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
     from producer.report.shown_item import ShownItem
-    from producer.retry_turns import Retry
+    from producer.turns.retry import Retry
     from shared.codecs.item_rows import ItemRow
     from shared.errors import UsageError
     from shared.runs import RunInfo, RunStore

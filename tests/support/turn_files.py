@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from producer.load.source import Source
-from producer.load.turns import turn_columns
+from producer.turns.load import turn_columns
 
 
 def turn_lines(threads: int, turns: int, *, interleaved: bool = False, **keys: Any) -> list[dict[str, Any]]:

@@ -8,12 +8,10 @@ Every function and constant of the document is here under its name; they live in
 import sys
 from typing import Any
 
-from producer.aggregate.queries import TARGETS, calculate_metrics
 from producer.harness.program import main as _main
-from producer.load.baselines import BASELINES_PATH, load_baselines
-from producer.queries.results import AskedQuery
-from producer.report.queries import console
-from producer.report.queries.files import (
+from producer.queries.baselines import BASELINES_PATH, load_baselines
+from producer.queries.report import console
+from producer.queries.report.files import (
     REPORT_MD_PATH,
     RESULTS_CSV_PATH,
     RESULTS_JSON_PATH,
@@ -21,6 +19,8 @@ from producer.report.queries.files import (
     write_results_csv,
     write_results_json,
 )
+from producer.queries.results import AskedQuery
+from producer.queries.totals import TARGETS, calculate_metrics
 from shared.contracts.query_vocabulary import (
     CATEGORIES,
     DEFAULT_API_URL,

@@ -11,7 +11,7 @@ from producer import kinds
 from producer.atomic_file import atomic_file
 from producer.cli.options.global_options import command as declare
 from producer.cli.session import Session, pass_session
-from producer.kinds.declaration import Example
+from producer.kind import Example
 from shared.errors import UsageError
 
 EXAMPLES: Final = {each.name: each for kind in reversed(kinds.declared()) for each in kind.traits.examples}

@@ -58,7 +58,7 @@ def read_live_run(options: ModelOptions, *, in_flight: int | None = None) -> Liv
         concurrency=in_flight,
         prices=price_of(model, options.price),
     )
-    from producer.load.unknown_models import unknown_model  # noqa: PLC0415 - start-up: pydantic
+    from producer.cases.unknown_models import unknown_model  # noqa: PLC0415 - start-up: pydantic
 
     if error := unknown_model(target, "--model"):
         raise error

@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from producer.aggregate.compared_lines import CaseLine, ComparedCase, ComparedLine, QueryLine, TurnLine
+from producer.cases.report.reasons import without_answer
+from producer.queries.report.check_reasons import FAILED, PASSED, failures, word_of
 from producer.queries.results import AskedQuery
-from producer.report.cases.reasons import without_answer
-from producer.report.queries.check_reasons import FAILED, PASSED, failures, word_of
 from producer.report.transcript import answer_text, as_read, as_text
 from shared.contracts.checks import finding
 from shared.contracts.prompts import SYSTEM_ROLES

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from producer.aggregate.compared_items import ComparedItem
 from producer.aggregate.comparison import GOOD, PASS_RATE
-from producer.report.cases.reasons import GAP, Reason, Wordings
+from producer.cases.report.reasons import GAP, Reason, Wordings
 from producer.report.comparison.contents import Contents, Shown, SideFacts, facets_of
 from producer.report.comparison.item_texts import CheckText, ItemTexts
 from producer.report.comparison.side_figures import SideFigures, latency, side_figures

@@ -7,7 +7,6 @@ from typing import Any, Final
 import pytest
 
 from producer import kinds
-from producer.aggregate.case_groups import ScoreMean
 from producer.aggregate.compared_items import Items, items_of, split_by
 from producer.aggregate.compared_lines import lines_of_results
 from producer.aggregate.comparison import (
@@ -19,6 +18,7 @@ from producer.aggregate.comparison import (
     Comparison,
     compare,
 )
+from producer.cases.case_groups import ScoreMean
 from producer.report.comparison.wording import counted, headline, score_table, sentences, transitions
 from shared.kinds import CASES, QUERIES, TURNS, Kind
 from tests.support.comparisons import known_line

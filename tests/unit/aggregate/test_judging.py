@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from producer.aggregate.cases import CaseTotals
-from producer.aggregate.judge_statistics import alpha_of_tallies, krippendorff_alpha
+from producer.cases.judge_statistics import alpha_of_tallies, krippendorff_alpha
+from producer.cases.totals import CaseTotals
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, encode_case
 from shared.contracts.case_vocabulary import Label

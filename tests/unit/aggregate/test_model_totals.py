@@ -5,8 +5,8 @@ from typing import Any, Final
 import pytest
 from msgspec import to_builtins
 
-from producer.aggregate.cases import CaseTotals
-from producer.report.cases.details import FailureDetails
+from producer.cases.report.details import FailureDetails
+from producer.cases.totals import CaseTotals
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_run import CasePayload, encode_case
 from tests.unit.cases.test_case_reports import run_info

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.aggregate.bradley_terry import fit, sigmoid
-from producer.aggregate.ranking import PairVerdict, rank
+from producer.cases.ranking import PairVerdict, rank
 
 TEAMS = ("Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore")
 WON = (

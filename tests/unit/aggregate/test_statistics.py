@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.aggregate.bootstrap import RESAMPLED_UP_TO, bootstrap, mean, paired, paired_rate
-from producer.aggregate.judge_statistics import Calibration, calibrated, corrected_rate, krippendorff_alpha
-from producer.aggregate.repeats import Repeats
 from producer.aggregate.statistics import (
     EXACT_UP_TO,
     clustered_mean,
@@ -22,6 +20,8 @@ from producer.aggregate.statistics import (
     percentiles,
     wilson,
 )
+from producer.cases.judge_statistics import Calibration, calibrated, corrected_rate, krippendorff_alpha
+from producer.cases.repeats import Repeats
 
 SPATIAL = "48 36 20 29 42 42 20 42 22 41 45 14 6 0 33 28 34 4 32 24 47 41 24 26 30 41"
 """Table 14.1 of Efron and Tibshirani (1993), scores A."""

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from producer.aggregate.bootstrap import bootstrap
-from producer.aggregate.judge_statistics import krippendorff_alpha
 from producer.aggregate.statistics import clustered_mean, mcnemar, pass_at_k, pass_hat_k, wilson
+from producer.cases.judge_statistics import krippendorff_alpha
 from tests.support.statistics_oracle import ORACLE
 
 FOUND: dict[str, list[list[Any]]] = json.loads(ORACLE.read_text(encoding="utf-8"))

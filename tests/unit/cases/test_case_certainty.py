@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from producer.report.cases.terminal import summary_text
+from producer.cases.report.terminal import summary_text
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload
 from tests.support.case_pages import document, written

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from producer.load.bench_config import check_validators, validator_names
-from producer.load.case_files import TextFile
-from producer.load.recorded import OutputRow
+from producer.cases.bench_config import check_validators, validator_names
+from producer.cases.bench_files import TextFile
+from producer.cases.recorded import OutputRow
 from shared.contracts.case_config import BenchConfig, CaseEntry, ModelConfig, Price, RunSettings
 from shared.contracts.case_vocabulary import STAGE_TABLE
 from shared.errors import ProctorError

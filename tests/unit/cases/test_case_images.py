@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from producer.load.case_files import Images
+from producer.cases.bench_files import Images
+from producer.cases.report import html_images
 from producer.load.problems import Place
-from producer.report.cases import html_images
 from shared.contracts.case_run import CasePayload, Image
 from tests.support.case_pages import GOOD, item_row, run_info, write_page
 from tests.support.images import png, stored

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pytest
 
+from producer.cases.report import html_rows
+from producer.cases.report.to_html import CasesHtmlReport
 from producer.document import document_of, totals_of
-from producer.report.cases import html_rows
-from producer.report.cases.to_html import CasesHtmlReport
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, Mode, encode_case
 from shared.kinds import CASES

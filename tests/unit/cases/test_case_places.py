@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from producer.load.cases import stored_places
+from producer.cases.load import stored_places
 from producer.report.github import CasePlace, read_places
 from tests.support.benches import plan, write
 

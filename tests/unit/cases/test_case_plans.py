@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from producer.load.cases import CHUNK_BYTES_MOST, load_cases, settings_digest
+from producer.cases.load import CHUNK_BYTES_MOST, load_cases, settings_digest
 from producer.load.source import Source
 from producer.options import CaseChoice, SubmitOptions
 from shared.contracts.case_config import CaseEntry

@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from producer.cases.report.details import FailureDetails, FreeformDetails
+from producer.cases.report.terminal import summary_text, table_rows
 from producer.document import document_of, totals_of
-from producer.report.cases.details import FailureDetails, FreeformDetails
-from producer.report.cases.terminal import summary_text, table_rows
 from producer.report.html.charts import Point, scatter
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, encode_case

@@ -11,18 +11,18 @@ import msgspec
 import pytest
 import yaml
 
-from producer.aggregate.case_groups import ScoreMean
 from producer.aggregate.compared_items import COMPARED_CASES, Items, items_of, label, split_by
 from producer.aggregate.compared_lines import CaseLine
 from producer.aggregate.comparison import ComparedNames, ComparedSide, compare
 from producer.aggregate.gates import judge_gates, parse_gate
 from producer.aggregate.statistics import clustered_mean
-from producer.load.recorded import OutputRow
-from producer.report.cases.details import FailureDetails
-from producer.report.cases.opened_rows import opened
-from producer.report.cases.terminal import SCREEN, more_text, summary_text
+from producer.cases.case_groups import ScoreMean
+from producer.cases.recorded import OutputRow
+from producer.cases.report.details import FailureDetails
+from producer.cases.report.opened_rows import opened
+from producer.cases.report.terminal import SCREEN, more_text, summary_text
+from producer.cases.rescore import written_checks, written_output
 from producer.report.comparison.wording import score_table
-from producer.rescore import written_checks, written_output
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, Recorded, encode_case
 from shared.errors import UsageError

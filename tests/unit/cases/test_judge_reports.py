@@ -2,8 +2,8 @@
 
 import json
 
-from producer.report.cases.details import FailureDetails
-from producer.report.cases.terminal import more_text, summary_text
+from producer.cases.report.details import FailureDetails
+from producer.cases.report.terminal import more_text, summary_text
 from tests.support.case_pages import document, written
 from tests.unit.aggregate.test_judging import judged
 from tests.unit.cases.test_case_reports import HOSTILE, run_info

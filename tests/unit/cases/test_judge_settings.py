@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from producer.cases.load import load_cases
 from producer.cli.main import run
-from producer.load.cases import load_cases
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from shared.contracts.case_run import CaseRun, decode_case

@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from producer.load.case_checks import CheckModels, CheckReader
+from producer.cases.checks import CheckModels, CheckReader
+from producer.cases.rescore import written_checks
 from producer.load.problems import Place
-from producer.rescore import written_checks
 from shared.codecs.parked_items import ParkedState, WaitReason
 from shared.contracts.case_run import CaseRun
 from shared.contracts.checks import Check

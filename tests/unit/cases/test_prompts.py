@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from producer.load import cases
+from producer.cases import load as cases
 from shared.contracts.case_run import CasePayload, read_shared_vars
 from tests.support.benches import MINIMAL, plan, refusal, write
 

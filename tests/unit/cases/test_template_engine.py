@@ -2,7 +2,7 @@
 
 import pytest
 
-from producer.load.case_prompts import render
+from producer.cases.bench_prompts import render
 from producer.load.template_engine import is_harmless, parsed
 from producer.load.templates import TemplateProblem, is_small
 

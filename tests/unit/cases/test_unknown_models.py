@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from producer.cases.ranking_run import comparison_of
 from producer.cli.main import run
 from producer.cli.options.choices import read_live_run
 from producer.cli.options.run_options import ModelOptions
-from producer.ranking_run import comparison_of
 from shared.contracts.case_run import SNAPSHOT_KEY, CaseRun
 from shared.errors import UsageError
 from shared.kinds import CASES

@@ -9,10 +9,10 @@ import click
 import pytest
 
 from producer.bench import help_text, read_environment, run, translated
+from producer.cases.load import load_cases
 from producer.cli.main import proctor
 from producer.env_files import variables, variables_in
 from producer.git_state import git_info
-from producer.load.cases import load_cases
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from shared.errors import InputError, UsageError

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from producer.load.source import Source
-from producer.load.turns import MAX_LINE_BYTES, problems_in
+from producer.turns.load import MAX_LINE_BYTES, problems_in
 from shared.errors import InputError
 from tests.support.turn_files import ReadTurn, read_turns
 

@@ -12,10 +12,10 @@ import pytest
 from producer import kinds
 from producer.cli.main import run
 from producer.document import document_of, totals_of
-from producer.kinds.turns import TurnRuns
 from producer.report.formats import format_of
 from producer.report_files import FORMATS, ReportFile, check_formats, plan_files
 from producer.reporting import open_reports
+from producer.turns.kind import TurnRuns
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.errors import UsageError

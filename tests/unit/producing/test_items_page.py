@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from producer.aggregate.items import ItemTotals
 from producer.document import document_of
-from producer.report.items.to_html import ItemsHtmlReport
+from producer.items.report.to_html import ItemsHtmlReport
+from producer.items.totals import ItemTotals
 from shared.codecs.item_rows import POISON_CODE, ItemRow
 from shared.names import RunState
 from tests.support.query_results import HOSTILE

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from producer.document import document_of, totals_of
 from producer.report.formats import format_of
 from producer.report.junit import UNKNOWN, Junit, JunitTest, xml_of
-from producer.report.turns.to_junit import BLOCK, MOST_TURNS
+from producer.turns.report.to_junit import BLOCK, MOST_TURNS
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.kinds import QUERIES, TURNS

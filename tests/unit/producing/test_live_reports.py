@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import pytest
 
-from producer.aggregate.turns import TurnTotals
 from producer.cli.live.progress import decisions, plain_line
 from producer.document import document_of
 from producer.documents import AnyRun
 from producer.following import Progress
 from producer.report.formats import format_of
-from producer.report.turns.terminal import summary_text
+from producer.turns.report.terminal import summary_text
+from producer.turns.totals import TurnTotals
 from shared.kinds import TURNS
 from shared.names import RunState
 from shared.runs import TurnRow

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from producer.aggregate.turns import TurnTotals
 from producer.document import document_of
 from producer.documents import AnyRun
 from producer.report.formats import format_of
-from producer.report.turns.opened_rows import without_text
-from producer.report.turns.terminal import SCREEN, summary_text, table_rows
-from producer.report.turns.to_jsonl import TurnLines
-from producer.report.turns.to_markdown import TURNS_SHOWN
+from producer.turns.report.opened_rows import without_text
+from producer.turns.report.terminal import SCREEN, summary_text, table_rows
+from producer.turns.report.to_jsonl import TurnLines
+from producer.turns.report.to_markdown import TURNS_SHOWN
+from producer.turns.totals import TurnTotals
 from shared.kinds import TURNS
 from shared.names import RunState
 from shared.runs import TurnRow

@@ -2,9 +2,9 @@
 
 import pytest
 
-from producer.aggregate.turns import TurnTotals
 from producer.document import document_of, exit_code
 from producer.documents import Counts, WrittenFile
+from producer.turns.totals import TurnTotals
 from shared.names import RunState
 from shared.runs import TurnRow
 from tests.support.documents import printed

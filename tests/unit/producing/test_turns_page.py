@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 
 from producer.aggregate.gates import parse_gate
-from producer.report.turns import html_threads, to_html
-from producer.report.turns.html_affect import MoodPoint, chart, strip
-from producer.report.turns.opened_rows import without_text
+from producer.turns.report import html_threads, to_html
+from producer.turns.report.html_affect import MoodPoint, chart, strip
+from producer.turns.report.opened_rows import without_text
 from shared.codecs.turn_lines import expand
 from shared.names import RunState
 from shared.runs import TurnRow

@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
-from producer.load.queries import choose, load_queries
 from producer.load.source import Source
 from producer.options import QueryChoice, SubmitOptions
+from producer.queries.load import choose, load_queries
 from shared.errors import InputError
 from tests.support.query_results import baseline
 

@@ -9,9 +9,9 @@ import pytest
 from producer.aggregate.gates import parse_gate
 from producer.document import document_of, totals_of, verdict_of
 from producer.documents import AnyRun
+from producer.queries.report.failed_queries import QueryFailures
+from producer.queries.report.sources import sources_of
 from producer.report.formats import format_of
-from producer.report.queries.failed_queries import QueryFailures
-from producer.report.queries.sources import sources_of
 from producer.report.run_verdict import Verdict
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from producer.report.queries.html_query import command_of
+from producer.queries.report.html_query import command_of
 from shared.contracts.query_run import QueryRun
 from shared.kinds import QUERIES
 from tests.support.run_infos import info

@@ -7,17 +7,17 @@ from typing import Final
 import msgspec
 import pytest
 
-from producer.aggregate.queries import metrics_of
 from producer.cli.main import run
+from producer.items.report.to_jsonl import line_writer
+from producer.queries.report.check_reasons import found_by_checks
+from producer.queries.report.failed_queries import QueryFailures
+from producer.queries.report.opened_rows import opened, poisoned
+from producer.queries.report.shown_queries import shown_queries
+from producer.queries.report.terminal import table_rows
+from producer.queries.report.to_junit import query_test
+from producer.queries.report.to_markdown import report_markdown
 from producer.queries.results import AskedQuery
-from producer.report.items.to_jsonl import line_writer
-from producer.report.queries.check_reasons import found_by_checks
-from producer.report.queries.failed_queries import QueryFailures
-from producer.report.queries.opened_rows import opened, poisoned
-from producer.report.queries.shown_queries import shown_queries
-from producer.report.queries.terminal import table_rows
-from producer.report.queries.to_junit import query_test
-from producer.report.queries.to_markdown import report_markdown
+from producer.queries.totals import metrics_of
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from tests.support.query_desk import numbered

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from producer.aggregate.queries import calculate_metrics, metrics_of
-from producer.queries.results import AskedQuery
-from producer.report.queries.files import (
+from producer.queries.report.files import (
     OutputPaths,
     write_report_md,
     write_results_csv,
     write_results_json,
 )
-from producer.report.queries.to_csv import COLUMNS, results_csv
-from producer.report.queries.to_json import results_json
-from producer.report.queries.to_markdown import report_markdown
+from producer.queries.report.to_csv import COLUMNS, results_csv
+from producer.queries.report.to_json import results_json
+from producer.queries.report.to_markdown import report_markdown
+from producer.queries.results import AskedQuery
+from producer.queries.totals import calculate_metrics, metrics_of
 from shared.errors import ConfigError
 from tests.support.query_results import HOSTILE, answered, one_of_each
 

@@ -1,0 +1,353 @@
+"""Reads the prompts of a bench, renders templates, and makes what a model is sent for a case by a prompt."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import PurePath
+from typing import Annotated, Any, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from producer.cases.bench_files import TextFile
+from producer.load.contracts import checked
+from producer.load.problems import Place, Problems, nearest, refuse_twice
+from producer.load.templates import MissingValue, TemplateProblem, is_small, is_template, one_line
+from producer.load.yaml_text import YamlError, parse_yaml
+from producer.text import shown
+from shared.contracts.call_options import TEMPERATURE, Headers, Params, merge, merge_headers, sent
+from shared.contracts.case_config import BenchConfig, CaseEntry, ModelConfig
+from shared.contracts.prompts import SYSTEM_ROLES, Conversation, Prompt
+
+PROMPT_BYTES: Final = 1 << 20
+"""The largest file of a prompt."""
+_LISTS: Final = (".yaml", ".yml", ".json")
+_TEXTS: Final = (".txt", ".md")
+_SHAPE: Final = "write a list of messages: - {role: user, content: …}"
+
+ReadFile = Callable[[Place, str, int], TextFile]
+"""Reads a file that the bench names at a place, of so many bytes at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchPrompt:
+    """A prompt, ready to be rendered."""
+
+    id: str
+    """What it is called, uniquely in the run."""
+    place: Place
+    """Where it is written."""
+    system: str | None = None
+    """Template of the system message; None: the bench's is sent."""
+    turns: Sequence[Mapping[str, Any]] | None = None
+    """Messages with templates as content; None: the case's input is sent."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Options of calls."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers of the request."""
+
+
+class _PromptFile(BaseModel):
+    """A file of messages."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    messages: Annotated[Conversation, ...]
+
+
+def read_prompts(prompts: Sequence[Prompt], place: Place, read: ReadFile) -> list[BenchPrompt]:
+    """Reads the prompts of a bench, and compiles their templates.
+
+    Args:
+        prompts: as they are written.
+        place: where.
+        read: reads a file beside the bench.
+
+    Raises:
+        InputError: a file or a template breaks the contract, or two prompts have the same id.
+    """
+    problems = Problems()
+    tried = [
+        problems.attempt(partial(_read, prompt, place.at(at), at, read)) for at, prompt in enumerate(prompts)
+    ]
+    found = [prompt for prompt in tried if prompt is not None]
+    problems.attempt(partial(refuse_twice, [(prompt.place, prompt.id) for prompt in found], "prompt"))
+    for prompt in found:
+        problems.attempt(partial(_compile, prompt))
+    problems.raise_found()
+    return found
+
+
+def _read(prompt: Prompt, place: Place, at: int, read: ReadFile) -> BenchPrompt:
+    """Reads one prompt."""
+    system, turns, stem, source = prompt.system, None, f"prompt-{at + 1}", place
+    if prompt.user is not None:
+        turns = [{"role": "user", "content": prompt.user}]
+    if prompt.file is not None:
+        file = read(place.at("file"), prompt.file, PROMPT_BYTES)
+        stem, source = PurePath(prompt.file).stem, Place(file.name, file.text)
+        written, turns = _of_file(file, place)
+        if written is not None and system is not None:
+            raise place.at("system").error("the file has a system message too", "keep one of them")
+        system = written if system is None else system
+    headers = merge_headers(prompt.params.headers or {}, prompt.headers)
+    return BenchPrompt(prompt.id or stem, source, system, turns, prompt.params.given, headers)
+
+
+def _of_file(file: TextFile, place: Place) -> tuple[str | None, list[dict[str, Any]]]:
+    """Reads system message and other messages of a file."""
+    suffix = PurePath(file.name).suffix.lower()
+    if not file.text.strip():
+        raise place.at("file").error(f"{file.name} is empty", _SHAPE)
+    if suffix in _TEXTS:
+        text = file.text.replace("\r\n", "\n").removesuffix("\n")  # of any editor: the prompt is the same
+        return None, [{"role": "user", "content": text}]
+    if suffix not in _LISTS:
+        what = f"{shown(file.name)} is neither .yaml, .txt nor .md"
+        raise place.at("file").error(what, "save it as one of them")
+    try:
+        parsed = parse_yaml(file.text)
+    except YamlError as error:
+        raise Place(file.name, line=error.line).error(error.message, error.hint) from None
+    whole = Place(file.name, file.text)
+    if not isinstance(parsed, list):
+        is_bench = isinstance(parsed, dict) and "test_cases" in parsed
+        what = "a bench" if is_bench else shown(parsed)
+        raise whole.error(f"not a list of messages ({what})", _SHAPE)
+
+    messages = [each.as_sent for each in checked(_PromptFile, {"messages": parsed}, whole, below=1).messages]
+    if messages[0]["role"] in SYSTEM_ROLES and isinstance(messages[0]["content"], str):
+        return messages[0]["content"], messages[1:]
+    return None, messages
+
+
+def _compile(prompt: BenchPrompt) -> None:
+    """Compiles the templates of a prompt, so that a mistake is found whatever the cases are."""
+    texts = [(("system",), prompt.system or "")]
+    texts += [(("user",), text) for turn in prompt.turns or () for text in texts_in(turn["content"]) if text]
+    for path, text in texts:
+        try:
+            check(text)
+        except TemplateProblem as problem:
+            where = prompt.place.at(*path) if prompt.place.path else prompt.place
+            raise where.error(
+                f"{problem.what} (line {problem.line} of prompt {prompt.id!r})", problem.hint
+            ) from None
+
+
+def texts_in(content: Any) -> list[str]:
+    """Returns the texts of a message's content.
+
+    >>> texts_in([{"type": "text", "text": "Hi"}, {"type": "image_url", "image_url": {"url": "…"}}])
+    ['Hi']
+    """
+    if isinstance(content, str):
+        return [content]
+    parts = content if isinstance(content, list) else []
+    return [part["text"] for part in parts if isinstance(part.get("text"), str)]
+
+
+class SentMessages(NamedTuple):
+    """What is sent."""
+
+    input: str
+    """The text of the last message."""
+    system: str
+    """The system message; empty: none, or it is among the messages."""
+    messages: Sequence[Mapping[str, Any]] | None = None
+    """All but the system message; None: only `input`, as the user's message."""
+
+
+def conversation(
+    entry: CaseEntry, values: Mapping[str, Any], place: Place, prompt: BenchPrompt | None, system_prompt: str
+) -> SentMessages:
+    """Renders what is sent.
+
+    Args:
+        entry: the case.
+        values: its variables.
+        place: where it is written.
+        prompt: the templates; None: the case's input as it is.
+        system_prompt: the bench's.
+
+    Raises:
+        InputError: a template cannot be rendered with the case's variables, or the case has no input.
+    """
+    try:
+        return _conversation(entry, values, place, prompt, system_prompt)
+    except TemplateProblem as problem:
+        by = f"prompt {prompt.id!r}: " if prompt else ""
+        raise place.error(f"{by}{problem.what}", problem.hint) from None
+
+
+def _conversation(
+    entry: CaseEntry, values: Mapping[str, Any], place: Place, prompt: BenchPrompt | None, system_prompt: str
+) -> SentMessages:
+    if entry.messages is not None:
+        turns = [message.as_sent for message in entry.messages]
+    elif prompt is not None and prompt.turns is not None:
+        turns = [{**turn, "content": _rendered(turn["content"], values)} for turn in prompt.turns]
+    elif entry.input is not None:
+        return SentMessages(entry.input, _system(entry, values, prompt, system_prompt))
+    else:
+        why = f"prompt {prompt.id!r} has no user message of its own" if prompt else "this key is required"
+        raise place.at("input").error("is missing", why)
+    has_own = entry.messages is not None and any(turn["role"] in SYSTEM_ROLES for turn in turns)
+    system = "" if has_own else _system(entry, values, prompt, system_prompt)
+    text = "\n".join(texts_in(turns[-1]["content"]))
+    is_plain = len(turns) == 1 and turns[0].keys() == {"role", "content"} and turns[0]["content"] == text
+    return SentMessages(text, system, None if is_plain and turns[0]["role"] == "user" else turns)
+
+
+def _system(
+    entry: CaseEntry, values: Mapping[str, Any], prompt: BenchPrompt | None, system_prompt: str
+) -> str:
+    """Returns the system message: the case's, else the prompt's, else the bench's."""
+    if entry.system_prompt is not None:
+        return entry.system_prompt
+    if prompt is not None and prompt.system is not None:
+        return render(prompt.system, values)
+    return system_prompt
+
+
+def _rendered(content: Any, values: Mapping[str, Any]) -> Any:
+    """Renders a text, or the texts among the parts of a message."""
+    if isinstance(content, list):
+        return [
+            {**part, "text": render(part["text"], values)} if isinstance(part.get("text"), str) else part
+            for part in content
+        ]
+    return render(content, values) if isinstance(content, str) else content
+
+
+_NOTHING: Final = ModelConfig()
+
+
+def merged_calls(
+    config: BenchConfig,
+    models: Sequence[str],
+    prompts: Sequence[BenchPrompt],
+    *,
+    fixed_temperature: bool,
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Merges `params` and `headers`: the bench's, above them the model's, above them the prompt's.
+
+    Args:
+        config: the bench.
+        models: the models under test.
+        prompts: its prompts; none: cases are sent as they are.
+        fixed_temperature: whether the command line says the temperature, which goes before all others.
+
+    Returns:
+        By model and prompt id (`""` without prompts); what has no options is left out.
+    """
+    above = {prompt.id: [(prompt.params, prompt.headers)] for prompt in prompts} or {"": []}
+    found = dict[str, dict[str, dict[str, Any]]]()
+    for model in models:
+        own = config.model_configs.get(model, _NOTHING)
+        levels = [(each.params.given, headers_of(each.params, each.headers)) for each in (config, own)]
+        for name, of_prompt in above.items():
+            call = _call([*levels, *of_prompt])
+            if fixed_temperature:
+                call["params"].pop(TEMPERATURE, None)
+            if any(call.values()):
+                found.setdefault(model, {})[name] = {key: value for key, value in call.items() if value}
+    return found
+
+
+def _call(levels: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]) -> dict[str, dict[str, Any]]:
+    """Merges all levels."""
+    params = sent(merge(*(params for params, _ in levels)))
+    return {"params": params, "headers": merge_headers(*(headers for _, headers in levels))}
+
+
+def headers_of(params: Params, headers: Headers) -> dict[str, str]:
+    """The headers that are written inside of `params`, or beside them."""
+    return merge_headers(params.headers or {}, headers)
+
+
+TEMPLATES: Final = 1_024
+"""Compiled templates that are kept."""
+_MISSING: Final = re.compile(r"'(?P<name>[^']*)' is undefined")
+_NO_KEY: Final = re.compile(r"has no (?:attribute|element) '?(?P<name>[^']*)'?")
+_VARIABLES: Final = "add it to vars of the case, or of the bench"
+
+
+class _Prepared(NamedTuple):
+    """A template that was parsed."""
+
+    render: Callable[[Mapping[str, Any]], str] | None
+    """Renders it; None if it is always rendered in a process of its own."""
+    has_loop: bool
+    """Whether the process is needed where variables are not small."""
+    names: frozenset[str]
+    """Names in it: the process is sent no other variables."""
+
+
+def render(text: str, values: Mapping[str, Any]) -> str:
+    """Renders a text.
+
+    Args:
+        text: a template; one without any mark is returned as it is.
+        values: the variables.
+
+    Raises:
+        TemplateProblem: it is no template, names a variable that is not there, or cannot be rendered.
+
+    >>> render("Capital of {{ country }}?", {"country": "France"})
+    'Capital of France?'
+    """
+    if not is_template(text):
+        return text
+    found = _prepared(text)
+    try:
+        used = {name: values[name] for name in found.names & values.keys()}
+        if found.render is not None and (not found.has_loop or is_small(used.values())):
+            return found.render(values)
+        return _elsewhere(text, used)
+    except MissingValue as error:
+        raise _missing(str(error), values) from None
+
+
+def check(text: str) -> None:
+    """Checks a template without rendering it.
+
+    Raises:
+        TemplateProblem: it is none.
+    """
+    if is_template(text) and _prepared(text).render is None:
+        _elsewhere(text, None)
+
+
+@lru_cache(TEMPLATES)
+def _prepared(text: str) -> _Prepared:
+    """Parses a template, and compiles it if that cannot take long; the same one only once.
+
+    Raises:
+        TemplateProblem: it is none.
+    """
+    from producer.load import template_engine as engine  # noqa: PLC0415 - start-up: jinja2 costs 40 ms
+
+    tree = engine.parsed(text)
+    names, loops = frozenset(engine.names_in(tree)), engine.has_loop(tree)
+    is_harmless = engine.is_harmless(tree)
+    return _Prepared(partial(engine.rendered, engine.compiled(tree)) if is_harmless else None, loops, names)
+
+
+def _elsewhere(text: str, values: Mapping[str, Any] | None) -> str:
+    """Renders a template in a process of its own."""
+    from producer.load.template_process import PROCESS  # noqa: PLC0415 - start-up: few templates need it
+
+    return PROCESS.render(text, values)
+
+
+def _missing(text: str, values: Mapping[str, Any]) -> TemplateProblem:
+    """Words for a variable, or a key of one, that is not there."""
+    if found := _MISSING.search(text):
+        name, known = found["name"], [str(each) for each in values]
+        close = nearest(name, known) if known else ""
+        hint = f"{close} Otherwise {_VARIABLES}" if close.startswith("did you mean") else _VARIABLES
+        return TemplateProblem(f"the variable {shown(name)} is missing", hint)
+    found = _NO_KEY.search(text)
+    what = f"{shown(found['name'])} is missing: {one_line(text)}" if found else one_line(text)
+    return TemplateProblem(what, _VARIABLES)

@@ -1,0 +1,164 @@
+"""Makes checks ready to travel: inlines schemas, renders templates, names models, verifies them."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from producer.cases.bench_prompts import render
+from producer.load.problems import Place, Problems, nearest
+from producer.load.templates import TemplateProblem, is_template
+from producer.text import shown
+from shared.contracts.checks import Check
+
+MAX_CHECKS: Final = 200
+"""Checks of a list."""
+
+ReadSchema = Callable[[Place, str], Any]
+"""Reads and compiles the schema that stands at a place."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckModels:
+    """Models of checks that name none."""
+
+    embedding: str | None = None
+    """Of those that ask for embeddings."""
+    judges: Sequence[str] = ()
+    """Of those that ask judges."""
+
+
+class _Written(NamedTuple):
+    """A check as it is written, which is kept so that no other object gets its identity."""
+
+    raw: Any
+    text: str
+    """As JSON."""
+
+
+@dataclass(slots=True)
+class CheckReader:
+    """Reads the checks of all cases of a bench.
+
+    Args:
+        models: those of checks that name none.
+        functions: names in the validators file, with the parameters of those that cannot be called; None:
+            there is none.
+        read_schema: reads the file of a schema.
+    """
+
+    models: CheckModels
+    functions: Mapping[str, str | None] | None
+    read_schema: ReadSchema
+    _constant: dict[str, Check] = field(default_factory=dict)
+    _read_before: dict[int, "_Written"] = field(default_factory=dict)
+
+    def read(self, raw: Sequence[Any], place: Place, values: Mapping[str, Any]) -> tuple[Check, ...]:
+        """Reads a list of checks; those without templates are read once for all cases.
+
+        Args:
+            raw: as it is written.
+            place: where the list stands.
+            values: the variables of the case.
+
+        Raises:
+            InputError: one of them breaks the contract.
+        """
+        problems = Problems()
+        read = [problems.attempt(partial(self._read, each, place, at, values)) for at, each in enumerate(raw)]
+        problems.raise_found()
+        found = tuple(check for check in read if check is not None)
+        if len(found) > MAX_CHECKS:
+            raise place.error(
+                f"{len(found)} checks, at most {MAX_CHECKS} are allowed", "combine some of them"
+            )
+        return found
+
+    def _read(self, raw: Any, place: Place, at: int, values: Mapping[str, Any]) -> Check:
+        """Reads the check at a position of a list."""
+        known = self._read_before.get(id(raw))
+        written = known.text if known is not None else json.dumps(raw)
+        if written in self._constant:
+            return self._constant[written]
+        check = self._parsed(raw, place.at(at), values)
+        if not is_template(written):
+            self._constant[written] = check
+        if known is None and len(self._read_before) < MAX_CHECKS:
+            self._read_before[id(raw)] = _Written(raw, written)
+        return check
+
+    def _parsed(self, raw: Any, place: Place, values: Mapping[str, Any]) -> Check:
+        """Reads one check with the variables of a case."""
+        from worker.validation.checks import (  # noqa: PLC0415 - start-up: only benches with checks need it
+            CHECK_KINDS,
+            CheckKind,
+            CheckProblem,
+            as_written,
+            map_check,
+            parse_checks,
+            render_checks,
+            with_models,
+        )
+
+        def inlined(kind: CheckKind, value: Any, path: Sequence[str | int]) -> Any:
+            is_file = kind.may_be_file and isinstance(value, str)
+            return self.read_schema(place.at(*path), value) if is_file else value
+
+        def rendered(text: str, path: Sequence[str | int]) -> str:
+            try:
+                return render(text, values)
+            except TemplateProblem as problem:
+                raise place.at(*path[1:]).error(problem.what, problem.hint) from None
+
+        try:
+            [check] = parse_checks(render_checks([map_check(raw, inlined)], rendered))
+            check = with_models(check, self.models.embedding, self.models.judges)
+        except CheckProblem as problem:
+            raise place.at(*problem.path[1:]).error(problem.what, problem.hint) from None
+        for each in walk([check]):
+            if CHECK_KINDS[each.check].calls_function:
+                self._verify_function(each.check, str(each.argument), place)
+        return as_written(check, raw) if is_template(json.dumps(raw)) else check
+
+    def _verify_function(self, kind: str, name: str, place: Place) -> None:
+        """Refuses a function that the validators file does not have."""
+        if self.functions is None:
+            what = f"{kind}: {shown(name)} is asked for, and there is no validators_file"
+            raise place.error(what, 'add validators_file: "validators.py"')
+        if name not in self.functions:
+            what = f"{kind}: the validators file has no function {shown(name)}"
+            raise place.error(what, nearest(name, sorted(self.functions)))
+        parameters = self.functions[name]
+        if parameters is not None:
+            what = f"{kind}: {name}({parameters}) cannot be called with an output and a context"
+            raise place.error(what, f"write def {name}(output, context):")
+
+
+def walk(checks: Sequence[Check]) -> Iterator[Check]:
+    """Yields checks with all that are inside of them.
+
+    >>> [check.check for check in walk([Check("not", checks=(Check("refusal"),)), Check("json")])]
+    ['not', 'refusal', 'json']
+    """
+    for check in checks:
+        yield check
+        yield from walk(check.checks)
+
+
+def models_of(checks: Sequence[Check]) -> list[str]:
+    """Names the models that checks ask, each once.
+
+    >>> models_of([Check("rubric", options={"model": "a"}), Check("rubric", options={"models": ["b", "a"]})])
+    ['a', 'b']
+    """
+    return list(dict.fromkeys(model for check in walk(checks) for model in check.models))
+
+
+def labels_of(checks: Sequence[Check]) -> list[str]:
+    """Names what checks are called, each name once."""
+    if not checks:
+        return []
+    from worker.validation.checks import label  # noqa: PLC0415 - as above
+
+    return list(dict.fromkeys(map(label, checks)))

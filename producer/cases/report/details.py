@@ -1,0 +1,272 @@
+"""What a terminal shows of single cases: outputs by prompt, or what failed, or each stage of each case."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from producer.cases.report.opened_rows import OpenedCase, opened
+from producer.cases.report.reasons import reason_of, without_answer
+from producer.cases.report.wording import check_example, check_finding, check_line, dollars, latency
+from producer.documents import AnyRun
+from producer.report.cells import plain
+from producer.report.interfaces import Paint, unpainted
+from producer.report.transcript import asked_line
+from producer.tables import boxed_table, hanging, panel, terminal_width
+from producer.text import plural
+from shared.codecs.item_rows import ItemRow
+from worker.validation.case_verdict import StageOutcome
+
+PANEL: Final = "Freeform Mode - Showing raw model outputs for manual inspection"
+"""As in the document."""
+MOST_PROMPTS: Final = 50
+"""Prompts of a freeform run whose outputs are shown; a report has them all."""
+MOST_FAILURES: Final = 5
+"""Reasons of each model that are shown."""
+MOST_NAMES: Final = 3
+"""Cases that a line of equal failures names."""
+MOST_VERBOSE: Final = 200
+"""Cases whose stages are shown."""
+PROMPT_CHARS: Final = 100
+PROMPT_MARGIN: Final = len("    answer: ...")
+"""Characters around a prompt in its line."""
+LEAST_WIDTH: Final = 20
+"""Characters of a prompt, however narrow the terminal is."""
+OUTPUT_CHARS: Final = 500
+MESSAGE_CHARS: Final = 400
+_VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\d[\d.,:]*')
+"""Quoted texts and numbers in a message."""
+MARKS: Final = {StageOutcome.PASS: "✓", StageOutcome.FAIL: "✗", StageOutcome.SKIPPED: "·"}
+COLUMNS: Final = ("Model", "Output", "Latency", "Cost")
+
+
+class FreeformDetails:
+    """Collects the outputs of each prompt."""
+
+    def __init__(self) -> None:
+        self._run = ""
+        self._prompts: dict[tuple[int, str | None], tuple[str, list[tuple[str, str, str, str]]]] = {}
+        self._more = set[tuple[int, str | None]]()
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Takes some rows."""
+        for case in opened(rows):
+            at = (case.item.case, case.item.prompt_id)
+            if at not in self._prompts and len(self._prompts) >= MOST_PROMPTS:
+                self._more.add(at)
+                continue
+            prompt = self._prompts.setdefault(at, (plain(asked_line(case.item), PROMPT_CHARS), []))
+            prompt[1].append(_cells(case))
+
+    def end(self, document: AnyRun) -> None:
+        """Keeps the run's id, for commands in the text."""
+        self._run = document.run_id
+
+    def text(self, paint: Paint = unpainted) -> str:
+        """Draws the panel, and a table for each prompt."""
+        parts = [panel(PANEL)]
+        ordered = sorted(self._prompts.items(), key=lambda each: each[0][0])  # stable: prompts in their order
+        for (at, name), (prompt, cells) in ordered:
+            drawn = boxed_table(COLUMNS, cells, wraps="Output", right=COLUMNS[2:])
+            heading = paint(f"Prompt {at + 1}{_named(name)}:", "bold")
+            parts.append(f"{heading} {prompt}\n\n{drawn}")
+        if self._more:
+            parts.append(f"{len(self._more):,} more prompts: `proctor report {self._run} -o report.html`")
+        return "\n\n".join(parts)
+
+
+class FailureDetails:
+    """Collects failures by their reason: equal ones are one line with a count and the first names.
+
+    Args:
+        is_verbose: whether each case is shown with its stages instead.
+    """
+
+    def __init__(self, *, is_verbose: bool = False) -> None:
+        self._is_verbose = is_verbose
+        self._run = ""
+        self._verbose = list[str]()
+        self._groups: dict[tuple[str, str], _Group] = {}
+        self._of_model = Counter[str]()
+        self._shown = self._left = 0
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Takes some rows."""
+        for case in opened(rows):
+            if self._is_verbose:
+                if self._shown < MOST_VERBOSE:
+                    self._verbose += [*_case(case), *_stages(case)]
+                    self._shown += 1
+                else:
+                    self._left += 1
+            elif case.code or (case.result is not None and not case.result.passed):
+                self._add(case)
+
+    def end(self, document: AnyRun) -> None:
+        """Keeps the run's id, for commands in the text."""
+        self._run = document.run_id
+
+    def text(self, paint: Paint = unpainted) -> str:
+        """Writes them one under the other, the most frequent reason first; empty when nothing failed."""
+        lines = list(self._verbose)
+        for group in sorted(self._groups.values(), key=lambda group: -group.number):
+            lines += _equal_failures(group) if group.number > 1 else group.first
+        if self._left:
+            only_failed = "" if self._is_verbose else " --failed"
+            lines.append(f"{self._left:,} more: `proctor results {self._run}{only_failed}`")
+        return "\n".join(_painted(line, paint) for line in lines)
+
+    def _add(self, case: OpenedCase) -> None:
+        """Counts a failure, and names it while there are few with the same reason."""
+        reason, reasons = _reason(case), _reasons(case)
+        group = self._groups.get(reason)
+        if group is None:
+            if self._of_model[case.item.model] >= MOST_FAILURES:
+                self._left += 1
+                return
+            self._of_model[case.item.model] += 1
+            answer = [f"    answer: {text}" for text in [_answer(case)] if text]
+            group = self._groups[reason] = _Group(
+                [*_case(case), *answer], reasons, counted="error" if case.code else "answer"
+            )
+        group.number += 1
+        group.differing.update(
+            at for at, first in enumerate(group.reasons) if reasons[at : at + 1] != [first]
+        )
+        if len(group.names) < MOST_NAMES:
+            group.names.append(_answered(case))
+
+
+class _Finding(NamedTuple):
+    """Why an answer did not pass."""
+
+    text: str
+    example: str
+    """The text in a line about many answers that this one is an example of."""
+
+
+@dataclass(slots=True)
+class _Group:
+    """Failures with the same reason."""
+
+    first: list[str]
+    """The lines of the first one."""
+    reasons: list[_Finding]
+    """Of the first one."""
+    differing: set[int] = field(default_factory=set)
+    """Positions of the reasons that do not hold for all of them."""
+    counted: str = "answer"
+    """What they are: answers, or errors."""
+    number: int = 0
+    names: list[str] = field(default_factory=list)
+    """Of the first ones, each with its answer."""
+
+
+def _reason(case: OpenedCase) -> tuple[str, str]:
+    """Returns what failures with the same reason have in common: the failed checks, or the message.
+
+    Numbers and quoted texts are left out of messages, since they differ from case to case.
+    """
+    checks = "; ".join(row.name for row in case.answer.failed_checks)
+    return case.status, checks or _VALUES.sub("#", plain(case.message, MESSAGE_CHARS))
+
+
+def _equal_failures(group: _Group) -> list[str]:
+    """Writes failures with the same reason: how many, why they failed, and the first answers."""
+    first, *others = (
+        reason.example if at in group.differing else reason.text for at, reason in enumerate(group.reasons)
+    )
+    lines = [_line(0, f"✗ {plural(group.number, group.counted)}: {first}")]
+    lines += [_line(4, text) for text in (*others, *group.names)]
+    left = group.number - len(group.names)
+    return [*lines, f"    and {left:,} more"] if left else lines
+
+
+def _painted(line: str, paint: Paint) -> str:
+    """Colours the mark of a line."""
+    styles = {"✗": "red", "✓": "green"}
+    return paint(line[0], styles[line[0]]) + line[1:] if line[:1] in styles else line
+
+
+def _line(indent: int, text: str) -> str:
+    """Indents a line, which wraps where the terminal is narrow."""
+    return " " * indent + hanging(text, " " * (indent + 2))
+
+
+def _named(prompt: str | None) -> str:
+    """Names the prompt that rendered an input; nothing without prompts."""
+    return "" if prompt is None else f" ({plain(prompt, PROMPT_CHARS)})"
+
+
+def _cells(case: OpenedCase) -> tuple[str, str, str, str]:
+    """One output as cells."""
+    model = plain(case.item.model, PROMPT_CHARS)
+    if case.result is None:
+        return model, "skipped", "", ""
+    if case.code:
+        return model, plain(f"{case.code}: {case.message}", OUTPUT_CHARS), "", ""
+    output = plain(case.result.text, OUTPUT_CHARS)
+    return model, output, latency(case.row), dollars(case.row.cost_usd)
+
+
+def _reasons(case: OpenedCase) -> list[_Finding]:
+    """Returns why a case did not pass, one sentence for each check that failed; its answer is not quoted."""
+    checks = [] if case.code else case.answer.failed_checks
+    if checks:
+        return [_Finding(_brief(check_finding(row)), _brief(check_example(row))) for row in checks]
+    found = reason_of(case)
+    text = _brief(found.text if found else "")
+    return [_Finding(text, f"e.g. {text}")]
+
+
+def _brief(text: str) -> str:
+    """Cuts a reason, and takes the answer out of it."""
+    return plain(without_answer(text), MESSAGE_CHARS)
+
+
+def _case(case: OpenedCase) -> list[str]:
+    """Writes a case, why it did not pass, and what was asked."""
+    is_passed = case.answer.passed
+    lines = [_line(0, f"{'✓' if is_passed else '✗'} {_name(case)}")]
+    lines += [_line(4, reason.text) for reason in ([] if is_passed else _reasons(case))]
+    return [*lines, f"    input:  {plain(asked_line(case.item), _room())}"]
+
+
+def _answered(case: OpenedCase) -> str:
+    """Names a case, with its answer."""
+    answer = _answer(case)
+    return f"{_name(case)}  → {answer}" if answer else _name(case)
+
+
+def _answer(case: OpenedCase) -> str:
+    """Returns the beginning of an answer, which never takes more than its line; empty without one."""
+    return "" if case.result is None else plain(case.result.text, _room())
+
+
+def _room() -> int:
+    """Returns how many characters of an input or an answer stand in a line."""
+    return max(LEAST_WIDTH, min(PROMPT_CHARS, terminal_width() - PROMPT_MARGIN))
+
+
+def _name(case: OpenedCase) -> str:
+    """Names a case, the model, the prompt and the repeat."""
+    return f"{plain(case.item.name, PROMPT_CHARS)} · {plain(case.item.asked, PROMPT_CHARS)}"
+
+
+def _stages(case: OpenedCase) -> list[str]:
+    """Writes the result of each stage, with matches, differences and the judge's words."""
+    lines = []
+    result = case.answer
+    for stage in result.stages:
+        head = f"{MARKS[stage.outcome]} {stage.stage}"
+        lines.append(_line(4, f"{head}: {plain(stage.reason, MESSAGE_CHARS)}".rstrip(": ")))
+        for key, value in stage.detail.items():
+            if value not in (None, "", [], {}) and key != "votes":  # the reply has them in words
+                lines.append(_line(8, f"{key}: {plain(str(value), MESSAGE_CHARS)}"))
+    lines += [_line(4, plain(check_line(row), MESSAGE_CHARS)) for row in result.checks]
+    for sort, found in (result.differences or {}).items():
+        if found and isinstance(found, list | dict):
+            lines.append(_line(6, f"{sort}: {plain(str(found), MESSAGE_CHARS)}"))
+    answer = plain(result.text, OUTPUT_CHARS)
+    return [*lines, _line(4, f"answer: {answer}")] if answer else lines

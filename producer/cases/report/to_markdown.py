@@ -1,0 +1,180 @@
+"""Writes a cases run as Markdown: models, what failed, or the outputs of a freeform run prompt by prompt."""
+
+from collections.abc import Sequence
+from typing import BinaryIO, Final
+
+from producer.cases.documents import CasesRun, CasesSummary
+from producer.cases.report.groups import group_tables
+from producer.cases.report.judge_trust import judge_lines, judge_table
+from producer.cases.report.opened_rows import OpenedCase, opened
+from producer.cases.report.wording import (
+    EXTRA_COLUMNS,
+    FREEFORM,
+    TIMED,
+    by_latency,
+    by_pass_rate,
+    dollars,
+    extra_cells,
+    headline,
+    latency,
+    model_and_prompt,
+    outcome,
+    p50,
+    p95,
+    percent,
+    remarks,
+    repeat_table,
+    untold_checks,
+)
+from producer.report.cells import ReportTable, markdown, markdown_table
+from producer.report.run_verdict import verdict_with
+from producer.report.transcript import asked_line
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.case_run import CaseRun
+from shared.runs import RunInfo
+
+MOST_CASES: Final = 500
+"""Failed cases, or prompts of a freeform run, that are listed; JSON Lines has them all."""
+PROMPT_CHARS: Final = 100
+OUTPUT_CHARS: Final = 500
+MESSAGE_CHARS: Final = 300
+
+
+class CasesMarkdownReport:
+    """Keeps what the report shows of the rows, bounded, and writes it at the end.
+
+    Args:
+        out: where to.
+        info: the run.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
+        self._out, self._is_freeform = out, CaseRun.from_snapshot(info.snapshot).mode == FREEFORM
+        self._prompts: dict[tuple[int, str | None], list[OpenedCase]] = {}
+        self._failed = list[OpenedCase]()
+        self._left = 0
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Keeps some rows."""
+        for case in opened(rows):
+            if self._is_freeform:
+                key = (case.item.case, case.item.prompt_id)
+                if key in self._prompts or len(self._prompts) < MOST_CASES:
+                    self._prompts.setdefault(key, []).append(case)
+            elif not case.answer.passed:
+                if len(self._failed) < MOST_CASES:
+                    self._failed.append(case)
+                else:
+                    self._left += 1
+
+    def end(self, document: CasesRun) -> None:
+        """Writes the report."""
+        summary, verdict = document.summary, verdict_with(document, outcome(document))
+        name = document.name or summary.name
+        parts = [f"# {markdown(str(verdict))}"]
+        if self._is_freeform:
+            parts.append("**Freeform Mode** — outputs for manual inspection, nothing was checked")
+        if verdict.why:
+            parts.append(markdown(" ".join(verdict.why)))
+        parts += [
+            f"{markdown(name, PROMPT_CHARS)} · {headline(document)} · run `{document.run_id}`",
+            " · ".join(remarks(document)),
+            f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",
+            _drawn(_models(summary)),
+        ]
+        for table in (repeat_table(summary), *group_tables(summary)):
+            parts += [f"## {table.title}", _drawn(table)] if table.rows else []
+        if judges := judge_lines(summary.judge):
+            parts += ["## Judges", "\n".join(f"- {markdown(line)}" for line in judges)]
+            parts += [_drawn(table)] if (table := judge_table(summary.judge)).rows else []
+        parts += self._outputs() if self._is_freeform else self._failures(document.run_id)
+        self._out.write(("\n\n".join(parts) + "\n").encode(errors="replace"))
+
+    def _outputs(self) -> list[str]:
+        """Lists the outputs, prompt by prompt."""
+        parts = ["## Model Outputs by Prompt"]
+        for (at, name), cases in sorted(self._prompts.items(), key=lambda each: each[0][0]):
+            named = "" if name is None else f" ({markdown(name, PROMPT_CHARS)})"
+            parts.append(f"### Prompt {at + 1}{named}: {markdown(asked_line(cases[0].item), PROMPT_CHARS)}")
+            rows = [
+                [
+                    markdown(case.item.model, PROMPT_CHARS),
+                    markdown(f"{case.code}: {case.message}" if case.code else _output(case), OUTPUT_CHARS),
+                    latency(case.row),
+                    dollars(case.row.cost_usd),
+                ]
+                for case in cases
+            ]
+            parts.append(markdown_table(("Model", "Output", "Latency", "Cost"), rows))
+        return parts
+
+    def _failures(self, run: str) -> list[str]:
+        """Lists what did not pass."""
+        if not self._failed:
+            return ["## Failures", "None"]
+        rows = [
+            [
+                markdown(case.item.name, PROMPT_CHARS) + _again(case.item.repeat),
+                markdown(model_and_prompt(case.item), PROMPT_CHARS),
+                case.status,
+                markdown(asked_line(case.item), PROMPT_CHARS),
+                markdown(_why(case), MESSAGE_CHARS),
+            ]
+            for case in self._failed
+        ]
+        more = [f"{self._left:,} more: `proctor results {run} --failed`"] if self._left else []
+        return ["## Failures", markdown_table(("Case", "Model", "Status", "Prompt", "Why"), rows), *more]
+
+
+def _again(repeat: int) -> str:
+    """Names a repeat as the other reports do; nothing for the first.
+
+    >>> _again(0), _again(1)
+    ('', ' #2')
+    """
+    return f" #{repeat + 1}" if repeat else ""
+
+
+def _why(case: OpenedCase) -> str:
+    """Returns why a case did not pass, with the failed checks that the message does not name."""
+    return "; ".join((case.message, *untold_checks(case)))
+
+
+def _models(summary: CasesSummary) -> ReportTable:
+    """Makes a row for each model."""
+    if summary.is_freeform:
+        columns: Sequence[str] = ("P50", "P95", "Cost", TIMED)
+        rows = [
+            [
+                model.model,
+                p50(model.latency_ms),
+                p95(model.latency_ms),
+                dollars(model.cost_usd),
+                f"{model.latency_n:,}",
+            ]
+            for model in by_latency(summary)
+        ]
+    else:
+        columns = ("Pass rate", "Passed", "Failed", "Errors", "P95", "Cost", *EXTRA_COLUMNS)
+        rows = [
+            [
+                model.model,
+                percent(model.pass_rate),
+                *(f"{number:,}" for number in (model.passed, model.failed, model.errors)),
+                p95(model.latency_ms),
+                dollars(model.cost_usd),
+                *extra_cells(model),
+            ]
+            for model in by_pass_rate(summary)
+        ]
+    return ReportTable("Models", 1, ("Model", *columns), rows)
+
+
+def _drawn(table: ReportTable) -> str:
+    """Writes a table of figures."""
+    return markdown_table(table.columns, table.safe_rows(lambda name: markdown(name, PROMPT_CHARS)))
+
+
+def _output(case: OpenedCase) -> str:
+    """The raw output of the model."""
+    return "skipped" if case.result is None else case.result.text

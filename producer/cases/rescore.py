@@ -1,0 +1,212 @@
+"""Writes the stored answers of a cases run as a bench with recorded outputs, to judge them again.
+
+A rescored run is a run of its own: the first one stays as it was, and the two can be compared.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from producer import kinds
+from producer.cases.report.opened_rows import OpenedCase, opened
+from shared.codecs.item_rows import CACHED
+from shared.contracts.case_run import CasePayload, CaseRun, read_shared_vars
+from shared.contracts.checks import Check
+from shared.errors import UsageError
+from shared.runs import RunInfo, RunStore
+from shared.upstream.model_target import ModelTarget
+
+RENDERED: Final = "rendered_prompts"
+"""The variable of a rescored case that has what its prompts were rendered to, by their ids."""
+
+
+class Rewritten(NamedTuple):
+    """The files."""
+
+    config: Path
+    """The bench; a new one where that was given."""
+    outputs: Path
+    """The recorded answers."""
+
+
+def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = None) -> Rewritten:
+    """Writes what is needed to judge the answers of a run again.
+
+    Args:
+        store: reads the run.
+        info: the run.
+        folder: where to write.
+        config: a bench whose criteria are used instead of the run's own.
+
+    Raises:
+        UsageError: it is no run of cases, or has no answers.
+        RedisUnreachableError: Redis stays away.
+    """
+    if not kinds.of(info.kind).traits.can_rescore:
+        raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models are judged again")
+    run = CaseRun.from_snapshot(info.snapshot)
+    positions, cases = dict[int, int](), list[dict[str, Any]]()
+    prompts = dict[str, None]()
+    outputs = folder / "outputs.jsonl"
+    with outputs.open("w", encoding="utf-8") as out:
+        written = 0
+        for case in _cases(store, info.run):
+            at = case.item.case
+            if at not in positions:
+                positions[at] = len(cases)
+                cases.append(_case(case.item))
+            if case.item.prompt_id is not None:
+                prompts[case.item.prompt_id] = None
+                rendered = cases[positions[at]].setdefault("vars", {}).setdefault(RENDERED, {})
+                rendered[case.item.prompt_id] = case.item.input
+            if (row := written_output(case, at if config else positions[at])) is not None:
+                out.write(json.dumps(row, ensure_ascii=False) + "\n")
+                written += 1
+    if not written:
+        raise UsageError(f"{info.run} has no answers to judge", hint="`proctor results` shows why")
+    if config is None:
+        shared_vars = read_shared_vars(run, partial(store.file, info.run))
+        config = _bench(folder, run, cases, list(prompts), shared_vars)
+    return Rewritten(config, outputs)
+
+
+def _cases(store: RunStore, run: str) -> Iterator[OpenedCase]:
+    """Reads the run."""
+    return (case for rows in store.item_pages(run, with_payload=True) for case in opened(rows))
+
+
+def _case(item: CasePayload) -> dict[str, Any]:
+    """Writes a case as a bench has it; of its prompts, each has its rendered text as a variable."""
+    case: dict[str, Any] = {
+        "id": item.id,
+        "input": item.input,
+        "vars": item.vars,
+        "tags": item.tags,
+        "metadata": item.metadata,
+        "weight": None if item.weight == 1 else item.weight,
+        **item.criteria,
+    }
+    if item.messages is not None and item.prompt_id is None:
+        case["messages"] = item.messages
+        del case["input"]
+    if item.criteria.get("checks"):
+        case["checks"] = written_checks(item.criteria["checks"])
+    return {key: value for key, value in case.items() if value not in (None, {}, [])}
+
+
+def written_checks(checks: Sequence[Any]) -> list[Any]:
+    """Writes checks that travelled as a bench has them; what was rendered is not rendered again.
+
+    >>> written_checks([{"check": "contains", "argument": "{{x}}", "options": {"ignore_case": True}}])
+    [{'contains': "{{ '{' }}{{ '{' }}x}}", 'ignore_case': True}]
+    >>> written_checks([{"check": "not", "checks": [{"check": "refusal"}]}])
+    [{'not': {'refusal': None}}]
+    """
+    from worker.validation.checks import (  # noqa: PLC0415 - start-up: only runs with checks need it
+        CHECK_KINDS,
+        label,
+        render_checks,
+    )
+
+    def written(check: Check) -> dict[str, Any]:
+        """Writes one check; judges that the run adds to a rubric are added again."""
+        options = {key: value for key, value in check.options.items() if key != "models"}
+        common = {key: getattr(check, key) for key in ("name", "at_least", "weight", "json_path")}
+        defaults = {"name": "", "at_least": None, "weight": 1.0, "json_path": ""}
+        if check.written:
+            common["name"] = label(check)  # what was rendered would be another check in each case
+        changed = {key: value for key, value in common.items() if value != defaults[key]}
+        argument, nested = check.argument, CHECK_KINDS[check.check].nested
+        if nested is not None:
+            argument = nested.join(argument, [written(each) for each in check.checks])
+        return {check.check: argument, **options, **changed}
+
+    raw = [written(msgspec.convert(each, Check)) for each in checks]
+    rendered: list[Any] = render_checks(raw, lambda text, _path: text.replace("{", "{{ '{' }}"))
+    return rendered
+
+
+def written_output(case: OpenedCase, position: int) -> dict[str, Any] | None:
+    """Writes an answer as `--outputs` takes it; None where there is none."""
+    result, row, item = case.answer, case.row, case.item
+    if result.raw_output is None:
+        return None
+    settings = {
+        "latency_seconds": None if row.latency_ms is None else row.latency_ms / 1000,
+        "cached": (CACHED in row.code) or None,
+        "cost_usd": row.cost_usd,
+        "prompt_tokens": result.usage.prompt_tokens,
+        "completion_tokens": result.usage.completion_tokens,
+        "reasoning": result.reasoning or None,
+        "prompt": item.prompt_id,
+        "tool_calls": result.tool_calls or None,
+        "refusal": result.refusal or None,
+    }
+    answer = {"case": item.id or position, "model": item.model, "repeat": item.repeat}
+    known = {key: value for key, value in settings.items() if value is not None}
+    return {**answer, "output": result.raw_output, **known}
+
+
+def _bench(
+    folder: Path,
+    run: CaseRun,
+    cases: list[dict[str, Any]],
+    prompts: Sequence[str],
+    shared_vars: Mapping[str, Any],
+) -> Path:
+    """Writes the run's own settings as a bench; JSON is YAML."""
+    targets = {**run.models, **run.judges, **run.check_models}
+    several = len(run.judges) > 1
+    judges = {"judge_models": list(run.judges)} if several else {"judge_model": run.judge_model}
+    bench: dict[str, Any] = {
+        "name": run.name,
+        **({"system_prompt": run.system_prompt} if run.system_prompt else {}),
+        "models": list(run.models),
+        "vars": dict(shared_vars),
+        "model_configs": {name: model_config(target, run.prices) for name, target in targets.items()},
+        "config": {
+            **judges,
+            "temperature": run.temperature,
+            "concurrency": run.concurrency,
+            "max_cost": run.max_cost,
+            "repeat": run.repeat,
+            "json_extraction": run.json_extraction,
+        },
+        "test_cases": cases,
+    }
+    if prompts:
+        bench["prompts"] = [
+            {"id": prompt, "user": f"{{{{ {RENDERED}[{json.dumps(prompt)}] }}}}"} for prompt in prompts
+        ]
+    if run.validators is not None:
+        (folder / "validators.py").write_text(run.validators.source, encoding="utf-8")
+        bench["validators_file"] = "validators.py"
+    if run.schema is not None:
+        (folder / "schema.json").write_text(json.dumps(run.schema), encoding="utf-8")
+        bench["schema_path"] = "schema.json"
+    path = folder / "bench.yaml"
+    path.write_text(json.dumps(bench, ensure_ascii=False, indent=1), encoding="utf-8")
+    return path
+
+
+def model_config(target: ModelTarget, prices: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """Writes a target as a bench has it in `model_configs`.
+
+    Args:
+        target: the model.
+        prices: those of the run, by model.
+
+    >>> model_config(ModelTarget("m", "http://h/v1"), {})
+    {'api_base': 'http://h/v1'}
+    """
+    written = {
+        "api_base": target.api_base,
+        "api_key_env": target.api_key_env,
+        "headers": dict(target.headers),
+        "prices": dict(prices.get(target.model, {})),
+    }
+    return {key: value for key, value in written.items() if value}

@@ -1,0 +1,216 @@
+"""Adds up a cases run from its rows: statuses, and for each model verdicts, latency, tokens and cost."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec import UNSET
+
+from producer.aggregate.related import ByCase, counts_of, outcome_effects, outcome_rates
+from producer.aggregate.statistics import wilson
+from producer.cases.case_groups import CaseGroups, ScoreMean, add_score
+from producer.cases.documents import CasesSummary, GitState, ModelFigures, ModelRates
+from producer.cases.judging import Judging
+from producer.cases.repeats import Repeats
+from producer.cases.report.opened_rows import CHECK_UNAVAILABLE, OpenedCase, opened
+from producer.documents import Counts
+from producer.queries.totals import percentiles
+from shared.codecs.item_rows import CACHED, ItemRow
+from shared.contracts.case_run import CaseRun
+from shared.contracts.case_vocabulary import CaseStatus
+from shared.names import Outcome
+from shared.runs import RunInfo
+from shared.upstream.failure_reasons import FailureReason
+
+NOT_REACHED: Final = frozenset({FailureReason.ABSENT.model_code, FailureReason.UNREACHABLE.model_code})
+"""Codes of errors of models whose address is to be looked at."""
+
+
+@dataclass(slots=True)
+class ModelTotals:
+    """What one model came to."""
+
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    """Items by outcome."""
+    times_ms: Counter[int] = field(default_factory=Counter)
+    """Latencies of answers that were not cached."""
+    first_times_ms: Counter[int] = field(default_factory=Counter)
+    """Latencies of cached answers, when they were first given."""
+    cost_usd: float = 0.0
+    """What is known of its cost, judge and cached answers included."""
+    cost_unknown: int = 0
+    """Items with an answer whose cost is unknown."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    timed_tokens: int = 0
+    """Tokens of the answers in `times_ms`."""
+    cached: int = 0
+    """Answers from the cache."""
+    fuzzy: int = 0
+    """Cases that passed only because of the judge."""
+    rouge: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    """Sum and number of ROUGE-L scores."""
+    by_case: ByCase = field(default_factory=ByCase)
+    """Outcomes by case, which several prompts and repeats have in common."""
+    repeats: Repeats = field(default_factory=Repeats)
+    """Verdicts on repeated answers to the same case."""
+    scores: ScoreMean = field(default_factory=ScoreMean)
+    """Scores of cases with checks."""
+
+    def add(self, case: OpenedCase) -> None:
+        """Counts one row."""
+        row, result = case.row, case.result
+        self.outcomes[row.outcome] += 1
+        self.by_case.add(case.item.case, counts_of(row.outcome))
+        if row.outcome is not Outcome.SKIPPED:
+            self.repeats.add((case.item.prompt_id, case.item.case), passed=row.outcome is Outcome.PASSED)
+        if result is None or not case.is_answered:
+            return
+        if row.cost_usd is None:
+            self.cost_unknown += 1
+        else:
+            self.cost_usd += row.cost_usd
+        prompt, completion = result.usage.prompt_tokens or 0, result.usage.completion_tokens or 0
+        self.prompt_tokens += prompt
+        self.completion_tokens += completion
+        if row.outcome is Outcome.ERROR:
+            return
+        add_score(self.scores, case)
+        is_cached = CACHED in row.code
+        self.cached += is_cached
+        if row.latency_ms is not None:
+            (self.first_times_ms if is_cached else self.times_ms)[row.latency_ms] += 1
+            self.timed_tokens += 0 if is_cached else prompt + completion
+        self.fuzzy += result.used_fuzzy_match
+        score = result.measured.rouge_l
+        if score is not None:
+            self.rouge[0] += score
+            self.rouge[1] += 1
+
+    def summary(self, model: str) -> ModelFigures:
+        """Returns its line of the summary."""
+        passed, failed = self.outcomes[Outcome.PASSED], self.outcomes[Outcome.FAILED]
+        judged = passed + failed + self.outcomes[Outcome.ERROR]
+        seconds = self._seconds()
+        effects = outcome_effects(self.by_case)
+        return ModelFigures(
+            model=model,
+            total=self.outcomes.total(),
+            passed=passed,
+            failed=failed,
+            errors=self.outcomes[Outcome.ERROR],
+            skipped=self.outcomes[Outcome.SKIPPED],
+            pass_rate=passed / judged if passed + failed else None,
+            rates=ModelRates(
+                wilson(passed, judged, effect=effects.pass_rate_of_judged).rounded(),
+                wilson(passed, passed + failed, effect=effects.pass_rate_of_answered).rounded(),
+            ),
+            repeats=self.repeats.summary(),
+            latency_ms=percentiles(self.times_ms),
+            latency_n=self.times_ms.total(),
+            cached_latency_ms=percentiles(self.first_times_ms),
+            throughput_tokens_per_s=self.timed_tokens / seconds if seconds else None,
+            cost_usd=None if self.cost_unknown else self.cost_usd,
+            known_cost_usd=self.cost_usd,
+            cost_unknown=self.cost_unknown,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            cached=self.cached,
+            fuzzy_matches=self.fuzzy,
+            rouge_l_mean=self.rouge[0] / self.rouge[1] if self.rouge[1] else None,
+            score=self.scores.summary() or UNSET,
+        )
+
+    def _seconds(self) -> float:
+        """All latencies together."""
+        return sum(time * number for time, number in self.times_ms.items()) / 1000
+
+
+class CaseTotals:
+    """Counts rows; memory grows with the number of models, of cases and of different latencies only."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, ModelTotals] = {}
+        self._statuses = Counter[str]()
+        self._errors = Counter[str]()
+        self._judging = Judging()
+        self._groups = CaseGroups()
+        self._by_case = ByCase()
+        self._retried = 0
+        self._not_reached: dict[str, str] = {}
+
+    def add(self, page: Sequence[ItemRow]) -> None:
+        """Counts some rows."""
+        for case in opened(page):
+            self._models.setdefault(case.item.model, ModelTotals()).add(case)
+            self._groups.add(case)
+            self._by_case.add(case.item.case, counts_of(case.row.outcome))
+            self._retried += case.row.attempts > 1
+            if case.code:
+                self._errors[case.code] += 1
+                self._add_unreached(case)
+            elif case.result is not None:
+                self._statuses[case.status] += 1
+                self._judging.add(case, case.result)
+
+    def counts(self, total: int) -> Counts:
+        """Returns rows by outcome, and the size of the run.
+
+        >>> CaseTotals().counts(3).total
+        3
+        """
+        return Counts.of(sum((each.outcomes for each in self._models.values()), Counter[Outcome]()), total)
+
+    def summary(self, info: RunInfo) -> CasesSummary:
+        """Returns the figures with the settings of the run, and the models as the run names them."""
+        run = CaseRun.from_snapshot(info.snapshot)
+        counts, groups = self.counts(info.total), self._groups
+        models = [totals.summary(model) for model, totals in self._models.items()]
+        known_usd = sum(model.known_cost_usd for model in models)
+        return CasesSummary(
+            models=models,
+            pass_rate=counts.passed / (counts.answered + counts.error) if counts.answered else None,
+            statuses={status.value: self._statuses[status.value] for status in CaseStatus},
+            cost_usd=None if any(model.cost_unknown for model in models) else known_usd,
+            known_cost_usd=known_usd,
+            judge=self._judging.summary(),
+            retried=self._retried,
+            errors=dict(self._errors.most_common()),
+            prompts=groups.prompts() or UNSET,
+            prompts_by_model=groups.prompts_by_model() or UNSET,
+            tags=groups.tags() or UNSET,
+            checks=groups.checks() or UNSET,
+            not_reached=self._unreached() or UNSET,
+            source=info.source,
+            duration_s=info.duration_s,
+            name=run.name,
+            git=GitState.of(info.snapshot),
+            mode=run.mode,
+            cases=run.cases,
+            repeat=run.repeat,
+            paid_usd=info.paid_usd,
+            models_asked=list(run.models),
+            prompts_asked=list(run.prompts) or UNSET,
+            judge_model=run.judge_model,
+            judge_models=list(run.judges),
+            concurrency=run.concurrency,
+            cases_per_s=info.per_s,
+            rates=outcome_rates(counts, outcome_effects(self._by_case)),
+        )
+
+    def _add_unreached(self, case: OpenedCase) -> None:
+        """Keeps the first error of each model that was not reached, and of the checks."""
+        if case.code in NOT_REACHED:
+            self._not_reached.setdefault(case.item.model, case.message)
+        elif case.code == CHECK_UNAVAILABLE:
+            self._not_reached.setdefault("", case.message)
+
+    def _unreached(self) -> dict[str, str]:
+        """Returns the first error of each model or judge that was not reached."""
+        judges = self._judging.not_reached.items()
+        return {name: f"judge {name} could not be asked: {why}" for name, why in judges} | self._not_reached
+
+    def misses(self) -> bool:
+        """Returns whether a case failed."""
+        return any(totals.outcomes[Outcome.FAILED] for totals in self._models.values())

@@ -1,0 +1,192 @@
+"""Writes a run of single items as one HTML file: the verdict, outcomes and latency, and one row an item."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, Final
+
+from producer.aggregate.statistics import wilson
+from producer.item_ids import item_id
+from producer.items.documents import ItemsRun
+from producer.items.report.opened_rows import COLUMNS, OpenedItem, cells_of, opened
+from producer.items.report.terminal import headline, outcome
+from producer.report.cells import plain
+from producer.report.html.rendering import cut, fill, text_limit
+from producer.report.html.viewer import (
+    WORST_FIRST,
+    Chip,
+    Fact,
+    Group,
+    Head,
+    Letter,
+    Metric,
+    Page,
+    PageRow,
+    Rows,
+    begin,
+    end,
+    strip,
+    tools,
+)
+from producer.report.run_verdict import verdict_with
+from producer.text import bounds, cost, duration, percent, plural
+from shared import __version__
+from shared.clock import iso_utc
+from shared.codecs.item_rows import CACHED, ItemRow
+from shared.names import Outcome
+from shared.runs import RunInfo
+
+TEMPLATE: Final = "items/page.html.j2"
+FOLDER: Final = "items"
+FAILED: Final = "failed"
+"""The reason of an item that failed: its kind has no other."""
+GIST_CHARS: Final = 240
+REASON_CHARS: Final = 120
+
+
+class ItemsHtmlReport:
+    """Keeps the rows on disk, and writes them behind verdict and figures.
+
+    Args:
+        out: where to.
+        info: the run.
+        columns: keys of a result that follow `COLUMNS`.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo, columns: Sequence[str]) -> None:
+        self._out, self._info, self._noun, self._columns = out, info, info.kind.noun, columns
+        many = plural(2, self._noun).partition(" ")[2]
+        self._nouns = (self._noun, many)
+        ends = ("that failed", "without a result", "that never ran", "that passed", "that ran")
+        groups = [Group(f"{self._noun} {end}", f"{many} {end}") for end in ends]
+        self._rows = Rows(facets=("reason",), orders=("latency", "number"), groups=groups)
+        self._limit = text_limit(info.total)
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Takes some rows."""
+        for item in opened(rows):
+            row, shown = item.row, self._shown(item)
+            reasons = [shown["reason"]] if shown["reason"] else []
+            orders = {"latency": row.latency_ms, "number": row.index}
+            html = fill(TEMPLATE, "row", shown)
+            is_decided = row.outcome is Outcome.DECIDED  # which is neither good nor bad
+            group = len(WORST_FIRST) if is_decided else WORST_FIRST.index(shown["letter"])
+            self._rows.add(
+                PageRow(shown["id"], html, shown["letter"], {"reason": reasons}, orders), group=group
+            )
+
+    def end(self, document: ItemsRun) -> None:
+        """Writes the page."""
+        for piece in self._pieces(document):
+            self._out.write(piece)
+
+    def _pieces(self, document: ItemsRun) -> Iterator[bytes]:
+        """Yields the page from top to bottom."""
+        info = self._info
+        verdict = verdict_with(document, outcome(document))
+        retried = document.summary.retried
+        meta = [headline(document)]
+        if retried:
+            meta.append(f"{retried:,} tried again")
+        name = plain(info.title) or info.run
+        page = Page(
+            str(info.kind),
+            name,
+            info.run,
+            verdict.tone,
+            verdict.heading,
+            why=verdict.clauses,
+            meta=meta,
+            folder=FOLDER,
+        )
+        yield begin(page)
+        yield strip(list(_metrics(document)))
+        reasons = [
+            Chip("reason", name, name, "f" if name == FAILED else "e")
+            for name in self._rows.answers("reason")
+        ]
+        yield tools(
+            self._rows,
+            nouns=self._nouns,
+            search="Search results and reasons",
+            chips=[Chip("show", "failed", "Failed"), Chip("show", "errors", "Errors")],
+            orders=[("-latency", "slowest first"), ("number", "run order")],
+            reasons=reasons,
+        )
+        yield from self._rows.pieces(Head(columns=1, label=self._nouns[1].capitalize()))
+        yield end(list(_facts(document, info)), folder=FOLDER, row=self._noun, cell="")
+
+    def _shown(self, item: OpenedItem) -> dict[str, Any]:
+        """Returns what the page shows of an item."""
+        row, result = item.row, item.result
+        kind = self._info.kind
+        values = zip(self._columns, cells_of(kind, item, self._columns)[len(COLUMNS) :], strict=True)
+        columns = [(name, plain(str(value), GIST_CHARS)) for name, value in values if value != ""]
+        text = "" if result is None else json.dumps(result, ensure_ascii=False)
+        rest = ", ".join(f"{name} {value}" for name, value in columns[1:])
+        figures = [f"tried {row.attempts:,} times"] if row.attempts > 1 else []
+        if CACHED in row.code:
+            figures.append("from the cache")
+        figures += [] if row.latency_ms is None else [f"{row.latency_ms:,} ms"]
+        figures += [] if row.cost_usd is None else [cost(row.cost_usd)]
+        why = plain(item.message or item.code, GIST_CHARS)
+        reason = plain(why, REASON_CHARS) or FAILED * (row.outcome is Outcome.FAILED)
+        return {
+            "id": f"i{row.index + 1}",
+            "name": item_id(kind, row.index),
+            "letter": Letter.of(row.outcome),
+            "word": row.outcome.value,
+            "why": why,
+            "reason": reason,
+            "figures": figures,
+            "gist": columns[0][1] if columns else "",
+            "shown": rest or plain(text, GIST_CHARS),
+            "code": item.code,
+            "error": cut(item.message, self._limit) if item.code else None,
+            "columns": columns,
+            "result": cut(text, self._limit) if text else None,
+        }
+
+
+def _metrics(document: ItemsRun) -> Iterator[Metric]:
+    """Yields the cards of the strip: what passed, of those with a verdict and of all; and latencies."""
+    counts, summary = document.counts, document.summary
+    judged = counts.answered
+    if judged:
+        rate = wilson(counts.passed, judged)
+        facts = [Fact(f"{counts.passed:,} of {judged:,} with a result")]
+        if counts.failed:
+            facts.append(Fact(f"✗ {counts.failed:,} failed", tone="f"))
+        if counts.error:
+            facts.append(Fact(f"! {counts.error:,} without", tone="e"))
+        interval = f"95%: {' to '.join(bounds(rate.rounded(), 0))}"
+        value = percent(rate.value)
+        yield Metric(
+            "Passed",
+            value,
+            at=rate.value,
+            low=rate.low,
+            high=rate.high,
+            captions=(interval, ""),
+            facts=facts,
+        )
+    else:
+        number = counts.decided
+        facts = [Fact(f"of {counts.total:,}")]
+        yield Metric("With a result", f"{number:,}" if number else "none", facts=facts)
+    if times := summary.latency_ms:
+        facts = [Fact(f"P95 {times.p95:,} ms, at most {times.max:,} ms")]
+        facts.append(Fact(f"n = {summary.latency_n:,}"))
+        yield Metric("Latency, P50", f"{times.p50:,} ms", facts=facts)
+    if summary.cost_usd:
+        yield Metric("Cost", cost(summary.cost_usd))
+
+
+def _facts(document: ItemsRun, info: RunInfo) -> Iterator[tuple[str, str]]:
+    """Yields what was run."""
+    yield "run", f"{info.run} ({document.state})"
+    yield "input", info.source
+    yield "submitted", iso_utc(info.created_ms)
+    if document.summary.duration_s is not None:
+        yield "took", duration(document.summary.duration_s)
+    yield "every result, whole", f"proctor results {info.run} --format jsonl"
+    yield "written by", f"Proctor {__version__}, document version {document.schema_version}"

@@ -1,0 +1,109 @@
+"""Loads the queries of a file of baselines: which are asked, how often, and how they are cut into chunks."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from producer.load.chunks import TYPICAL_QUERY, RunInput, dictionary_of, item_chunks, shape_of
+from producer.load.source import Source
+from producer.options import QueryChoice, SubmitOptions, pick_items
+from producer.queries.baselines import Baselines, encode_baseline, read_baselines
+from producer.text import shown
+from shared.contracts.query_run import SNAPSHOT_KEY
+from shared.contracts.query_vocabulary import run_id_at
+from shared.errors import InputError
+from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT, PACKED_LAYOUT
+
+
+def load_queries(source: Source, options: SubmitOptions) -> RunInput:
+    """Loads the baselines of an evaluation; all are read at once, to be sorted, if they were not read before.
+
+    Raises:
+        InputError: the source breaks its contract, or no query has the id to start from.
+    """
+    found, query_run = options.baselines, options.queries
+    baselines = found if isinstance(found, Baselines) else read_baselines(source)
+    for warning in baselines.warnings:
+        options.on_warning(warning)
+    following = start_at(baselines.queries, query_run.start_from or None)
+    queries = choose(following, options.query_choice)
+    total = len(queries) * query_run.repeat
+    items = (
+        (f"{query['id']} #{again + 1}" if again else query["id"], encode_baseline(query))
+        for query in queries
+        for again in range(query_run.repeat)
+    )
+    size, open_chunks = shape_of(total, query_run.concurrency)
+    dictionary = dictionary_of(map(encode_baseline, queries), total, TYPICAL_QUERY)
+    run = msgspec.structs.replace(
+        query_run,
+        version=baselines.version,
+        start_from=queries[0]["id"],
+        chosen=_describe_choice(options.query_choice, len(queries), len(baselines.queries)),
+        offset=len(baselines.queries) - len(following),
+        together=min(query_run.concurrency, size),
+    )
+    layout = OPTIONS_LAYOUT if run.fold_apostrophes else FIRST_LAYOUT
+    stored = msgspec.to_builtins(run)
+    return RunInput(
+        item_chunks(items, size),
+        {SNAPSHOT_KEY: stored},
+        [f"{key}={value}" for key, value in stored.items() if key != "version"],
+        max_open_chunks=open_chunks,
+        files=dictionary,
+        layout=PACKED_LAYOUT if dictionary else layout,
+        run_id=lambda now_ms, copy: run_id_at(now_ms, copy=copy),
+    )
+
+
+def _describe_choice(choice: QueryChoice, chosen: int, of: int) -> str:
+    """Describes the selection of queries; empty for all.
+
+    >>> _describe_choice(QueryChoice(first=3), 3, 50), _describe_choice(QueryChoice(), 50, 50)
+    ('3 of 50 queries, chosen with --first 3', '')
+    """
+    return f"{chosen} of {of} queries, chosen with {choice}" if str(choice) else ""
+
+
+def start_at(queries: Sequence[dict[str, Any]], identifier: str | None) -> list[dict[str, Any]]:
+    """Returns the queries from the one with this id on; all of them when no id is given.
+
+    Raises:
+        InputError: no query has this id.
+
+    >>> start_at([{"id": "Q-1"}, {"id": "Q-2"}], "Q-2")
+    [{'id': 'Q-2'}]
+    """
+    if identifier is None:
+        return list(queries)
+    ids = [query["id"] for query in queries]
+    if identifier in ids:
+        return list(queries[ids.index(identifier) :])
+    close = get_close_matches(identifier, ids, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the ids go from {ids[0]} to {ids[-1]}" if ids else ""
+    raise InputError(f"--start-from: no query has the id {shown(identifier)}", hint=hint)
+
+
+def choose(queries: Sequence[dict[str, Any]], choice: QueryChoice) -> list[dict[str, Any]]:
+    """Returns the queries selected on the command line.
+
+    Raises:
+        InputError: no query has such a category, or none is left.
+
+    >>> choose([{"id": "Q-1", "category": "sla", "query": "Late?"}], QueryChoice(["sla"], "q-1"))[0]["id"]
+    'Q-1'
+    """
+    categories = list(dict.fromkeys(query["category"] for query in queries))
+    for name in choice.categories:
+        if name not in categories:
+            close = get_close_matches(name, categories, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"its categories: {', '.join(categories)}"
+            raise InputError(f"--category: no query has the category {shown(name)}", hint=hint)
+    found = [query for query in queries if not choice.categories or query["category"] in choice.categories]
+    found = [query for query in found if choice.ids is None or query["id"] in choice.ids]
+    left = pick_items(found, choice, lambda query: f"{query['id']}\n{query['query']}")
+    if not left:
+        raise InputError("no query is left to ask", hint=f"{choice} leaves none")
+    return left

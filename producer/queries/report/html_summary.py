@@ -1,0 +1,295 @@
+"""Makes what the HTML report of a queries run shows around its rows: verdict, metrics, tables, settings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from producer.documents import Rate
+from producer.queries.documents import CategoryMetrics, Metrics, QueriesRun
+from producer.queries.report.check_reasons import CheckCounts
+from producer.queries.report.reports import notes_of
+from producer.queries.report.wording import answered, outcome, value_of, wanted
+from producer.queries.totals import Target, targets
+from producer.report.cells import plain
+from producer.report.html.charts import Series, rounded_up, stacked
+from producer.report.html.rendering import fill, markup
+from producer.report.html.viewer import Fact, Metric, Page, popover
+from producer.report.run_verdict import NO_ANSWERS, Verdict, shortfalls, verdict_with
+from producer.text import bounds, duration, percent, plural, sentence_of, share
+from shared import __version__
+from shared.contracts.query_run import QueryRun
+from shared.contracts.query_vocabulary import LATENCY_THRESHOLD_MS
+from shared.names import RunState
+from shared.runs import RunInfo
+
+TEMPLATE: Final = "queries/page.html.j2"
+FOLDER: Final = "queries"
+CHECK_HEADS: Final[Mapping[str, str]] = {
+    "must_contain": "must",
+    "must_not_contain": "must not",
+    "expected_docs": "docs",
+    "citation_present": "cited",
+    "oos_handling": "scope",
+    "latency": "time",
+}
+"""Above the marks of the checks; `page.css` has them for narrow screens."""
+_DEMANDS: Final[Mapping[str, str]] = {
+    "must_contain": "required keywords found",
+    "must_not_contain": "no forbidden keyword",
+    "expected_docs": "expected documents retrieved",
+    "citation_present": "something cited",
+    "oos_handling": "out-of-scope query declined",
+    "latency": f"under {LATENCY_THRESHOLD_MS / 1000:g} s",
+}
+"""What each check demands, for the legend."""
+_LABELS: Final[Mapping[str, str]] = {
+    "deflection_rate": "Deflection rate",
+    "citation_accuracy": "Citation accuracy",
+    "hallucination_rate": "Hallucination",
+    "oos_handling_rate": "OOS handling",
+    "avg_latency_ms": "Mean latency",
+}
+_SHARES_OF: Final[Mapping[str, str]] = {
+    "deflection_rate": "in-scope answers",
+    "citation_accuracy": "citable answers",
+    "hallucination_rate": "answers",
+    "oos_handling_rate": "out-of-scope answers",
+}
+LEGEND: Final = "legend"
+"""Id of what the `?` in the head opens."""
+NO_ANSWER_IN_CATEGORY: Final = CategoryMetrics(0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0)
+_BINS: Final = 20
+"""Columns of a distribution."""
+_LEAST_TIMES: Final = 20
+"""Answers from which on a distribution of latencies says something."""
+_LEAST_SPREAD: Final = 2
+"""How much slower the slowest twentieth is than the median, so that a distribution says something."""
+
+
+def page_of(document: QueriesRun, info: RunInfo, *, is_brief: bool = False) -> Page:
+    """Returns what the page begins with.
+
+    Args:
+        document: the run's.
+        info: the run.
+        is_brief: whether some queries are shown without all details.
+    """
+    run, summary = QueryRun.from_snapshot(info.snapshot), document.summary
+    verdict = verdict_with(document, outcome(document))
+    pace = f"{run.delay_s:g} s apart" if run.delay_s else f"{run.concurrency:,} at a time"
+    meta = [plural(document.counts.total, "query"), f"{run.api_url}{run.path}", pace]
+    meta += [] if summary.duration_s is None else [f"took {duration(summary.duration_s)}"]
+    if summary.retried:
+        meta.append(f"{summary.retried:,} sent again")
+    meta += [
+        f"passed queries are shown briefly, all of it: proctor results {info.run} --format jsonl"
+    ] * is_brief
+    has_tables = bool(answered(document))
+    return Page(
+        "queries",
+        plain(info.title) or info.run,
+        info.run,
+        verdict.tone,
+        _heading(document, verdict),
+        why=[*verdict.clauses, *map(sentence_of, notes_of(info))],
+        meta=[*meta, _created(info)],
+        links=(("Checks", "#checks"), ("Categories", "#categories")) if has_tables else (),
+        folder=FOLDER,
+    )
+
+
+def metrics_of(document: QueriesRun, measured_ms: float | None = None) -> list[Metric]:
+    """Returns the cards of the strip: queries that passed, then the targets of the document.
+
+    Args:
+        document: the run's.
+        measured_ms: mean latency by the client's clock; None: it was not measured.
+    """
+    found = [_target(target, document, measured_ms) for target in targets(document.summary.metrics)]
+    return [_passed(document), *found]
+
+
+def heads(checks: CheckCounts) -> bytes:
+    """Writes the heads of the columns, with the share of answers that passed each check."""
+    columns = []
+    for row in checks.rows():
+        n = row.rate.n
+        title = f"{row.name}, {_DEMANDS[row.name]}: {row.passed:,} of {n:,} passed"
+        columns.append((CHECK_HEADS[row.name], title, share(row.passed, n) if n else ""))
+    return fill(TEMPLATE, "heads", columns, LEGEND)
+
+
+def legend() -> bytes:
+    """Writes what the columns of checks mean, which the `?` in their head opens."""
+    marks = [("✓ ✗ \u2013", "passed, failed, not applicable"), ("%", "share of answers that pass the check")]
+    checks = [(f"{CHECK_HEADS[name]} ({name})", demand) for name, demand in _DEMANDS.items()]
+    return popover(LEGEND, "What the marks mean", [*checks, *marks])
+
+
+def tables(
+    document: QueriesRun, checks: CheckCounts, missed: Mapping[str, int], times: Mapping[int, int]
+) -> bytes:
+    """Writes what stands below the rows: checks, categories, and latencies where they say something.
+
+    Args:
+        document: the run's.
+        checks: verdicts of the checks.
+        missed: queries without a pass, by category.
+        times: answers by their latency in milliseconds.
+    """
+    if not answered(document):
+        return b""
+    categories = list(_categories(document.summary.metrics, missed))
+    return fill(TEMPLATE, "tables", checks.rows(), categories, _chart(document, times))
+
+
+def facts_of(document: QueriesRun, info: RunInfo) -> list[tuple[str, str]]:
+    """Lists what was run and with which settings, to reproduce or check it."""
+    run = QueryRun.from_snapshot(info.snapshot)
+    facts = [
+        ("run", f"{info.run} ({document.state})"),
+        ("input", info.source),
+        ("submitted", _created(info)),
+        ("API", f"{run.method} {run.api_url}{run.path}"),
+        ("delay, concurrency", f"{run.delay_s:g} s, {run.concurrency:,}"),
+        ("time limit", f"{run.timeout_s:g} s"),
+        ("retries of errors", f"{run.retry_errors:,}"),
+        ("begins at", run.start_from),
+        ("chosen", run.chosen),
+        ("continues", run.continues),
+        ("baselines' version", run.version),
+        ("repeats", f"{run.repeat:,}" if run.repeat > 1 else ""),
+        ("intervals", "Wilson, 95%, by query"),
+        ("percentiles", "nearest rank, of queries with an answer, as the server measured where it says so"),
+        ("every result, whole", f"proctor results {info.run} --format jsonl"),
+        ("written by", f"Proctor {__version__}, document version {document.schema_version}"),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _heading(document: QueriesRun, verdict: Verdict) -> str:
+    """Returns the verdict; failed answers come first where they alone decide, whatever the targets say."""
+    counts = document.counts
+    missed = [target for target in targets(document.summary.metrics) if target.status == "FAIL"]
+    if (
+        document.state != RunState.FINISHED
+        or not counts.failed
+        or not verdict.targets
+        or missed
+        or counts.error
+    ):
+        return verdict.heading
+    failed = f"{counts.failed:,} of {plural(answered(document), 'answer')} failed"
+    return "; ".join([", ".join([failed, *shortfalls(document)]), verdict.targets])
+
+
+def _passed(document: QueriesRun) -> Metric:
+    """The card of queries that passed all checks: of those with an answer, and of all."""
+    counts, has_answer = document.counts, answered(document)
+    rate = document.summary.rates.pass_rate_of_answered
+    facts = [Fact(f"{counts.passed:,} of {has_answer:,} passed")] * bool(has_answer)
+    if counts.error and has_answer:
+        sent = has_answer + counts.error
+        facts.append(Fact(f"{percent(counts.passed / sent)} of all {sent:,} sent"))
+    if counts.failed:
+        facts.append(Fact(f"✗ {counts.failed:,} failed", tone="f"))
+    if counts.error:
+        facts.append(Fact(f"! {counts.error:,} no answer", tone="e"))
+    return Metric(
+        "Passed",
+        percent(rate.value) if has_answer else NO_ANSWERS,
+        at=rate.value if has_answer else None,
+        low=rate.low,
+        high=rate.high,
+        captions=(_bounds(rate), ""),
+        facts=facts,
+        tone="" if has_answer else "dim",
+    )
+
+
+def _target(target: Target, document: QueriesRun, measured_ms: float | None) -> Metric:
+    """The card of one target."""
+    summary = document.summary
+    rate = summary.rates.of(target.metric) if target.status != "N/A" else None
+    is_measured = target.is_time and measured_ms is not None
+    measured = f"measured {measured_ms:,.0f} ms" if is_measured else ""
+    verdict = {"PASS": Fact("✓ met", tone="p"), "FAIL": Fact("✗ missed", tone="f")}.get(target.status)
+    facts = [*filter(None, [verdict])]
+    if rate:
+        facts.append(Fact(f"n = {rate.n:,} {_SHARES_OF[target.metric]}"))
+        facts += list(_beside(target, summary.metrics))
+    elif target.is_time and (times := summary.latency_ms):
+        facts.append(Fact(f"P50 {times.p50:,} ms, P95 {times.p95:,} ms"))
+        facts.append(Fact(f"{summary.metrics.latency_under_5s:.1f}% under 5 s"))
+    return Metric(
+        _LABELS[target.metric],
+        value_of(target),
+        at=rate.value if rate else None,
+        low=rate.low if rate else 0.0,
+        high=rate.high if rate else 0.0,
+        target=target.threshold / 100 if rate else None,
+        captions=(_bounds(rate) if rate else measured, f"target {wanted(target)}"),
+        facts=facts,
+        tone={"FAIL": "f", "N/A": "dim"}.get(target.status, ""),
+    )
+
+
+def _beside(target: Target, metrics: Metrics) -> Iterator[Fact]:
+    """Yields what a rate leaves out."""
+    if target.metric == "citation_accuracy" and metrics.citation_na_queries:
+        yield Fact(f"{metrics.citation_accuracy_raw:.1f}% with the {metrics.citation_na_queries:,} N/A")
+
+
+def _bounds(rate: Rate) -> str:
+    """Writes an interval; nothing without data."""
+    return f"95%: {' to '.join(bounds(rate, 0))}" if rate.n else ""
+
+
+class _Category(NamedTuple):
+    """A row of the table of categories."""
+
+    name: str
+    total: int
+    """Answers."""
+    missed: int
+    """Queries without a pass."""
+    figures: Sequence[tuple[float | None, str]]
+    """Values to sort by, and their texts."""
+
+
+def _categories(metrics: Metrics, missed: Mapping[str, int]) -> Iterator[_Category]:
+    """Yields the categories that occur."""
+    for name in dict.fromkeys((*metrics.by_category, *missed)):
+        numbers = metrics.by_category.get(name, NO_ANSWER_IN_CATEGORY)
+        if not numbers.total and not missed.get(name):
+            continue
+        shares = (
+            (numbers.deflection_rate, numbers.in_scope),
+            (numbers.citation_accuracy, numbers.citation_applicable),
+            (numbers.hallucination_rate, numbers.total),
+        )
+        figures = [(value, f"{value:.1f}%") if of else (None, "-") for value, of in shares]
+        latency = numbers.avg_latency_ms
+        figures.append((latency, f"{latency:,.0f} ms") if numbers.total else (None, "-"))
+        yield _Category(plain(name), numbers.total, missed.get(name, 0), figures)
+
+
+def _chart(document: QueriesRun, times: Mapping[int, int]) -> Any:
+    """Draws the distribution of latencies; nothing where it would say nothing."""
+    found = document.summary.latency_ms
+    if sum(times.values()) < _LEAST_TIMES or found.p95 < _LEAST_SPREAD * max(1, found.p50):
+        return ""
+    step = rounded_up(max(times) / 1000) / _BINS
+    inside, beyond = [0.0] * _BINS, [0.0] * _BINS
+    for time, number in times.items():
+        at = min(_BINS - 1, int(time / 1000 / step))
+        (inside if time < LATENCY_THRESHOLD_MS else beyond)[at] += number
+    series = [Series("within the limit", inside, "t0"), Series("too slow", beyond, "bad")]
+    labels = [f"{step * at:.3g} s" for at in range(_BINS)]
+    shown = [each for each in series if any(each.values)]
+    return markup(stacked(shown, labels, title="Answers by latency", y_label="answers"))
+
+
+def _created(info: RunInfo) -> str:
+    """When the run was submitted."""
+    return f"{datetime.fromtimestamp(info.created_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,91 @@
+"""The words that people read about a queries run: the outcome, its targets, and numbers with units."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from producer.queries.documents import QueriesRun
+from producer.queries.totals import Target, targets
+from producer.report.interfaces import RunOutcome
+from producer.report.run_verdict import NO_ANSWERS, rated
+from producer.text import percent, plural
+
+NAMES: Final[Mapping[str, str]] = {
+    "deflection_rate": "deflection rate",
+    "citation_accuracy": "citation accuracy",
+    "hallucination_rate": "hallucination rate",
+    "oos_handling_rate": "OOS handling",
+    "avg_latency_ms": "average latency",
+}
+"""Of targets within a sentence."""
+_NAMED: Final = 2
+"""Missed targets that the sentence names."""
+
+
+def outcome(document: QueriesRun) -> RunOutcome:
+    """Returns how many queries passed, which targets were missed, and what is in doubt."""
+    metrics = targets(document.summary.metrics)
+    judged = [target for target in metrics if target.status != "N/A"]
+    why = [*_doubts(document, judged), *_vacuous(document.summary.vacuous_deflections)]
+    return rated(document)._replace(targets=_targets(judged), why=why)
+
+
+def answered(document: QueriesRun) -> int:
+    """Returns how many queries of a run have an answer."""
+    return document.counts.answered
+
+
+def value_of(target: Target) -> str:
+    """Writes what a run reached; a rate without answers is none, never zero.
+
+    >>> from producer.queries.totals import TARGETS
+    >>> value_of(TARGETS[0])
+    'no answers'
+    """
+    return NO_ANSWERS if target.status == "N/A" else _number(target, target.value)
+
+
+def wanted(target: Target) -> str:
+    """Writes the limit of a target.
+
+    >>> from producer.queries.totals import TARGETS
+    >>> wanted(TARGETS[0]), wanted(TARGETS[4])
+    ('≥ 40%', '< 5,000 ms')
+    """
+    return f"{'≥' if target.relation == '>=' else '<'} {_number(target, target.threshold, decimals=0)}"
+
+
+def _number(target: Target, number: float, *, decimals: int = 1) -> str:
+    """Writes a number with the unit of a target."""
+    return f"{number:,.0f} ms" if target.is_time else percent(number / 100, decimals)
+
+
+def _targets(judged: Sequence[Target]) -> str:
+    """Names the missed targets, or says that all of those with answers are met."""
+    missed = [target for target in judged if target.status == "FAIL"]
+    if not missed:
+        return f"{'all ' * (len(judged) > 1)}{plural(len(judged), 'target')} met" if judged else ""
+    named = ", ".join(
+        f"{NAMES[each.metric]} {value_of(each)} (needs {wanted(each)})" for each in missed[:_NAMED]
+    )
+    more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
+    return f"{len(missed)} of {plural(len(judged), 'target')} missed: {named}{more}"
+
+
+def _doubts(document: QueriesRun, judged: Sequence[Target]) -> Iterator[str]:
+    """Yields the rates whose interval holds their target: too few queries for a clear verdict."""
+    rates = document.summary.rates
+    doubtful = [
+        f"{NAMES[target.metric]} {percent(rate.low, 0)} to {percent(rate.high, 0)}"
+        for target in judged
+        if (rate := rates.of(target.metric)) and rate.low < target.threshold / 100 < rate.high
+    ]
+    if doubtful:
+        because = "Too few queries to be sure, since the target lies within the 95% interval"
+        yield f"{because}: {', '.join(doubtful)}."
+
+
+def _vacuous(number: int) -> Iterator[str]:
+    """Yields what makes the deflection rate look better than it is."""
+    if number:
+        verb = "requires no keyword and counts" if number == 1 else "require no keyword and count"
+        yield f"{number:,} in-scope {'query' if number == 1 else 'queries'} {verb} as deflected."

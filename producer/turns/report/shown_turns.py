@@ -1,0 +1,82 @@
+"""Makes of a turn what a terminal shows of a single item."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+from producer.report.shown_item import ShownItem
+from producer.report.transcript import Spoken
+from producer.turns.report.opened_rows import OpenedRow, TurnResult, message_of, opened, result_line
+from producer.turns.report.turn_records import FIELDS, Shape
+from shared.runs import RunInfo, TurnRow
+
+NEVER_DECIDED: Final = "the run ended before it was decided"
+
+
+class _Input(Struct, rename="camel"):
+    thread_id: str = ""
+    message_id: str | None = None
+    role: str = "user"
+
+
+class _Summary(Struct):
+    memento: Shape | None = None
+
+
+class _Line(Struct):
+    result: _Summary | None = None
+    memento: Shape | None = None
+
+
+_input, _line = Decoder(_Input).decode, Decoder(_Line).decode
+
+
+def shown_turns(info: RunInfo) -> Callable[[TurnRow], ShownItem]:
+    """Returns what makes a shown item of a row with its input."""
+    del info
+
+    def shown(row: TurnRow) -> ShownItem:
+        [opened_row] = opened([row])
+        return _shown(opened_row)
+
+    return shown
+
+
+def _shown(opened_row: OpenedRow) -> ShownItem:
+    """Makes an item of a turn."""
+    row, result, error = opened_row.row, opened_row.result, opened_row.error
+    given = _input(row.payload) if row.payload else _Input()
+    name = f"{given.thread_id}/{given.message_id}" if given.message_id else f"{given.thread_id}#{row.index}"
+    reason = NEVER_DECIDED if result is None else f"{error.code}: {error.message}" if error else ""
+    return ShownItem(
+        position=row.index,
+        name=name,
+        group=name,
+        outcome=opened_row.outcome,
+        word=opened_row.outcome.value,
+        asked=[Spoken(given.role, message_of(row))],
+        answered=[Spoken("answer", result.response)] if result and result.response else (),
+        reason=reason,
+        wanted=[*_decision(result), *_summary(row)] if result else (),
+        figures=[result.decision] if result and result.decision else (),
+    )
+
+
+def _decision(result: TurnResult) -> Iterator[Spoken]:
+    """Yields what was decided, by which rule, and why."""
+    if result.decision:
+        flags = ["frozen"] * result.peak_guardrail_active + ["summary updated"] * result.summary_updated
+        rule = ", ".join([f"rule {result.rule}", *flags])
+        yield Spoken("decision", f"{result.decision} ({rule}): {result.reason}")
+
+
+def _summary(row: TurnRow) -> Iterator[Spoken]:
+    """Yields the fields of the thread's summary after the turn."""
+    line = _line(result_line(row))
+    memento = line.memento or (line.result.memento if line.result else None)
+    for name in FIELDS if memento else ():
+        entries = memento.entries(name) if memento else []
+        if entries:
+            yield Spoken(name, "\n".join(entries))
