@@ -63,7 +63,7 @@ def facts_of(document: TurnsRun, info: RunInfo) -> list[tuple[str, str]]:
     summary = document.summary
     created = datetime.fromtimestamp(info.created_ms / 1000, UTC)
     facts = [
-        ("run", f"{info.run} ({info.state.value})"),
+        ("run", f"{info.run} ({document.state})"),
         ("input", info.source),
         ("submitted", f"{created:%Y-%m-%d %H:%M:%S} UTC"),
         ("threads belong to", "this run alone" if info.namespace == info.run else info.namespace),

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from producer.aggregate.gates import parse_gate
+from producer.document import document_of, totals_of
 from producer.turns.report import html_threads, to_html
 from producer.turns.report.html_affect import MoodPoint, chart, strip
 from producer.turns.report.opened_rows import without_text
@@ -40,6 +41,19 @@ def page(tmp_path: Path, rows: list[TurnRow], **changes: Any) -> str:
     """A report as text."""
     path = write_page(tmp_path / "report.html", turns_run(len(rows), **changes), rows)
     return path.read_text(encoding="utf-8")
+
+
+def test_a_page_that_is_begun_early_says_how_the_run_ended(tmp_path: Path) -> None:
+    """A page whose rows are read while the run goes on has the state of the end, not of the beginning."""
+    path, rows = tmp_path / "report.html", conversation("boats")
+    finished = turns_run(len(rows))
+    totals = totals_of(finished.kind)
+    totals.add(rows)
+    with path.open("wb") as out:
+        report = to_html.TurnsHtmlReport(out, turns_run(len(rows), state=RunState.RUNNING))
+        report.page(rows)
+        report.end(document_of(finished, totals))
+    assert f"{finished.run} (finished)" in path.read_text(encoding="utf-8")
 
 
 def with_input(rows: list[TurnRow], *turns: dict[str, Any]) -> list[TurnRow]:
