@@ -2,11 +2,29 @@
 
     plan(source, options) -> Plan        the file is read, checked, rendered and priced; nothing is sent
     submit(access, plan)  -> SubmittedRun
-    follow(access, run)   -> events      until the run has ended
+    follow(access, run)   -> events      until the run has ended; `run` is its id
     report(access, run, files)           reports of any format, and the document of the run
 
-Each raises errors of the one tree (`shared.errors`). `producer.api_async` has the same calls as coroutines.
-What only some calls need is imported by them: a file is checked without Redis.
+A whole program, on the Redis of `PROCTOR_REDIS_URL`, else on the embedded one:
+
+    from pathlib import Path
+
+    from producer import api
+    from producer.access import Access
+    from producer.following.events import as_line
+    from producer.load.source import Source
+    from producer.report_files import ReportFile
+    from shared.settings import Settings
+
+    with Access(Settings.from_environment()) as access:
+        run = api.submit(access, api.plan(Source("turns.jsonl"))).run
+        for event in api.follow(access, run):
+            print(as_line(event))
+        api.report(access, run, [ReportFile("html", Path("report.html"))])
+
+Workers are other processes (`proctor worker`), which these calls do not start: without one `follow` yields
+`WaitingEvent` and waits. Each call raises errors of the one tree (`shared.errors`). `producer.api_async` has
+the four calls as coroutines. What only some calls need is imported by them: a file is checked without Redis.
 """
 
 from __future__ import annotations
@@ -62,9 +80,11 @@ def plan(
 
     Args:
         source: the input.
-        options: everything else.
+        options: everything else. `--last-failed` is two calls before: `producer.last_failed.earlier_run` asks
+            Redis what failed, and the kind's `limit` narrows the options to it.
         kind: kind of the input; by default recognised from its content.
-        gates: conditions that are going to be asked of the run.
+        gates: conditions that are going to be asked of the run; `producer.aggregate.gates.parse_gate`
+            reads one.
 
     Raises:
         InputError: the file breaks its contract; the message names file and line.
@@ -202,7 +222,8 @@ def report(
     Args:
         access: the way to Redis.
         run: the run's id.
-        files: format and place of each: a path, where the file appears when it is complete, or an open file.
+        files: format and place of each: a `ReportFile`, which appears at its path when it is complete, or a
+            `ReportStream`, an open file.
         gates: conditions that fail the run.
         with_text: whether they contain the texts of turns.
 

@@ -1,4 +1,7 @@
-"""The calls of `producer.api` as coroutines: what waits for files or Redis runs in threads of the loop."""
+"""The calls of `producer.api` as coroutines: what waits for files or Redis runs in threads of the loop.
+
+`follow` is read with `async for`. Before tasks share an `Access`, one of them calls its `connect`.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -104,7 +104,7 @@ class Publishes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """Options of a submit."""
+    """Options of a submit; none is read from the settings of the environment, which a caller passes on."""
 
     idempotency_key: str = ""
     """The same key again returns the same run; empty for none."""

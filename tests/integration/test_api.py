@@ -1,9 +1,13 @@
 """A run in four calls, sync and async: planned, submitted, followed and reported without a command line."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -21,6 +25,7 @@ from shared.settings import Settings
 from tests.support.benches import HEAD, write
 from tests.support.processes import Processes
 from tests.support.schemas import hold
+from tests.support.tree import ROOT
 from tests.support.turn_files import turn_lines, write_turns
 from tests.support.workers import start_worker
 
@@ -78,6 +83,29 @@ def test_a_run_of_turns_in_four_calls(
     assert len(out.getvalue().splitlines()) == 200
     assert submitted.run in path.read_text()
     assert written.files == (WrittenFile("md", str(path)),)
+
+
+@pytest.mark.usefixtures("turns")
+def test_the_program_of_the_docstring_runs(redis_url: str, processes: Processes, tmp_path: Path) -> None:
+    """What the module shows can be copied: it prints the events and writes the report."""
+    start_worker(processes, "-Q", "turns")
+    lines = (api.__doc__ or "").splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("    from "))
+    last = max(at for at, line in enumerate(lines) if line.startswith("        "))
+    program = dedent("\n".join(lines[first : last + 1]))
+    environment = {**os.environ, "PROCTOR_REDIS_URL": redis_url, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"event": "finished"' in done.stdout
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
 
 
 def test_a_plan_is_read_checked_and_priced(access: Access, tmp_path: Path) -> None:
