@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from shared.kinds import all_kinds
 from tests.support import structure
 from tests.support.tree import ROOT, project_files, python_files, shown
 
@@ -21,7 +22,7 @@ MAX_KIND_BRANCHES: Final = 6
 MAX_LOOSE: Final = 12
 """Modules of `shared/` that stand in no room."""
 REPEATED_NAMES: Final = {
-    "one file for each kind": frozenset({"turns", "cases", "queries", "items"}),
+    "one file for each kind": frozenset({"items", *(kind.name for kind in all_kinds())}),
     "one file for each part of a kind, in its folder": frozenset(
         {"documents", "results", "totals", "gates", "names", "options", "load", "compare", "retry", "kind"}
     ),

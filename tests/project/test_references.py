@@ -82,19 +82,14 @@ def test_functions_that_guides_name_exist() -> None:
     code = "".join(
         path.read_text(encoding="utf-8") for path in project_files() if path.suffix in {".py", ".lua"}
     )
-    words = set(re.findall(r"\\w+", code))
+    words = set(re.findall(r"\w+", code))
     wrong = [
         f"{guide}: {name}"
         for guide in ("CONTRIBUTING.md", "docs/architecture.md")
-        for name in re.findall(r"`([a-z]\\w*_\\w+)`", (ROOT / guide).read_text(encoding="utf-8"))
+        for name in re.findall(r"`([a-z]\w*_\w+)`", (ROOT / guide).read_text(encoding="utf-8"))
         if name not in words
     ]
-    assert not wrong, (
-        "these names are used and do not exist:\
-"
-        + "\
-".join(wrong)
-    )
+    assert not wrong, "these names are used and do not exist:\n" + "\n".join(wrong)
 
 
 def test_modules_that_are_named_exist() -> None:
