@@ -5,7 +5,7 @@ terminal view, gates, comparison and retry are those of any kind whose results a
 """
 
 import json
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from producer import kinds as producer_kinds
 from producer.items import kind as items
@@ -85,9 +85,6 @@ class WordRuns:
 
     def totals(self) -> "Totals":
         return items.totals()
-
-    def settings(self, info: "RunInfo", /) -> "Mapping[str, Any]":
-        return items.no_settings(info)
 
     def fails_fast(self, _info: "RunInfo", /) -> bool:
         return False
