@@ -78,7 +78,7 @@ def test_controls_have_visible_borders(theme: dict[str, str]) -> None:
 
 def test_decisions_have_no_hue() -> None:
     """Decisions are drawn in the colors of text and lines, not in those of outcomes and actions."""
-    style = (ROOT / "producer" / "report" / "turns" / "page.css").read_text(encoding="utf-8")
+    style = (ROOT / "producer" / "turns" / "report" / "page.css").read_text(encoding="utf-8")
     rules = re.findall(r"\.[kd]-(?:must|should|skip|none) \{[^}]*\}", style)
     assert len(rules) == 8
     assert {name for rule in rules for name in re.findall(r"--(\w[\w-]*)", rule)} <= DECISION_COLORS

@@ -21,7 +21,7 @@ from shared.contracts.case_run import Image
 if TYPE_CHECKING:
     from producer.report.interfaces import ReadFile
 
-TEMPLATE: Final = "cases/page.html.j2"
+TEMPLATE: Final = "cases/report/page.html.j2"
 IMAGE_BYTES: Final = 200_000
 """The largest image that a page shows."""
 PAGE_BYTES: Final = 20_000_000

@@ -23,7 +23,7 @@ from producer.tables import cut_middle
 from shared.codecs.item_rows import CACHED
 from shared.contracts.case_run import CasePayload, CaseRun
 
-TEMPLATE: Final = "cases/page.html.j2"
+TEMPLATE: Final = "cases/report/page.html.j2"
 MOST_ROWS: Final = 100_000
 """Cases that a page shows."""
 ASKED_CHARS: Final = 300

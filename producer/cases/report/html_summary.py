@@ -78,7 +78,7 @@ def page_of(document: CasesRun, info: RunInfo, pairs: Pairs, order: Sequence[Col
         meta=_meta(document, info),
         badge="Freeform Mode" if summary.is_freeform else "",
         links=[("Models", "#models"), ("Cost", "#cost"), ("About", "#about")],
-        folder="cases",
+        folder="cases/report",
     )
 
 

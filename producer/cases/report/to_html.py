@@ -101,7 +101,7 @@ class CasesHtmlReport:
             self._tables(summary),
         )
         yield from self._images.pieces()
-        yield end(facts_of(document, self._info, self._matrix.limit), folder="cases")
+        yield end(facts_of(document, self._info, self._matrix.limit), folder="cases/report")
 
     def _tables(self, summary: CasesSummary) -> list[ReportTable]:
         """Returns the tables by prompt, tag and check, without what the page has already."""

@@ -35,8 +35,8 @@ from shared.codecs.item_rows import CACHED, ItemRow
 from shared.names import Outcome
 from shared.runs import RunInfo
 
-TEMPLATE: Final = "items/page.html.j2"
-FOLDER: Final = "items"
+TEMPLATE: Final = "items/report/page.html.j2"
+FOLDER: Final = "items/report"
 FAILED: Final = "failed"
 """The reason of an item that failed: its kind has no other."""
 GIST_CHARS: Final = 240

@@ -22,8 +22,8 @@ from shared.contracts.query_vocabulary import LATENCY_THRESHOLD_MS
 from shared.names import RunState
 from shared.runs import RunInfo
 
-TEMPLATE: Final = "queries/page.html.j2"
-FOLDER: Final = "queries"
+TEMPLATE: Final = "queries/report/page.html.j2"
+FOLDER: Final = "queries/report"
 CHECK_HEADS: Final[Mapping[str, str]] = {
     "must_contain": "must",
     "must_not_contain": "must not",

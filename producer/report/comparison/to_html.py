@@ -46,8 +46,8 @@ from producer.report.html.viewer import (
 from producer.text import many, plural
 from shared.names import Outcome
 
-FOLDER: Final = "comparison"
-TEMPLATE: Final = "comparison/page.html.j2"
+FOLDER: Final = "report/comparison"
+TEMPLATE: Final = "report/comparison/page.html.j2"
 MOST_TEXTS: Final = 2_000
 """Pairs with the same outcome and another answer that are shown; the others are counted."""
 PAGE_STEPS: Final = 200_000_000

@@ -15,7 +15,7 @@ LEAST_CHARS: Final = 1_000
 PAGE_CHARS: Final = 48_000_000
 """Of all texts of a page, as far as `LEAST_CHARS` allows."""
 
-_REPORTS: Final = Path(__file__).parents[1]
+_PRODUCER: Final = Path(__file__).parents[2]
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Characters that no page should carry."""
 
@@ -52,11 +52,11 @@ def fill(template: str, macro: str, *arguments: Any) -> bytes:
     Control characters are shown as their pictures, and halves of surrogate pairs as their numbers.
 
     Args:
-        template: its path below `producer/report`.
+        template: its path below `producer`.
         macro: its name.
         arguments: what the macro takes.
 
-    >>> fill("html/viewer.html.j2", "cmd", "<b>\x1b\ud800")
+    >>> fill("report/html/viewer.html.j2", "cmd", "<b>\x1b\ud800")
     b'<div class="cmd"><pre data-copy data-key="y">&lt;b&gt;\xe2\x90\x9b\\ud800</pre></div>'
     """
     return _encoded(str(getattr(_module(template), macro)(*arguments)))
@@ -78,8 +78,8 @@ def markup(text: str) -> Markup:
 
 @cache
 def file_text(name: str) -> str:
-    """Returns a file of ours that goes into a page, by its path below `producer/report`; or nothing."""
-    path = _REPORTS / name
+    """Returns a file of ours that goes into a page, by its path below `producer`; or nothing."""
+    path = _PRODUCER / name
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
@@ -93,7 +93,7 @@ def _module(template: str) -> Any:
 def _environment() -> Environment:
     """Where templates are."""
     return Environment(
-        loader=FileSystemLoader(_REPORTS),
+        loader=FileSystemLoader(_PRODUCER),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -5,12 +5,12 @@ A page is written piece by piece, in this order:
     rows = Rows(facets=("tag", "reason"), orders=("latency",), groups=(Group("failure", "failures"),))
     rows.add(Row("c1", html, "pf-", {"tag": ["json"], "reason": ["timed out"]}, {"latency": 450.0}), group=0)
     …
-    write(begin(Page("cases", "Support desk", "k7m2", "f", "Gate failed: 26 of 36 passed", folder="cases")))
+    write(begin(Page("cases", "Support desk", "k7m2", "f", "Gate failed: 26 of 36", folder="cases/report")))
     write(strip([Metric("pass rate", "72.2%", at=0.722, low=0.56, high=0.84, target=0.9)]))  # if wanted
     write(tools(rows, chips=[Chip("show", "failed", "Failed")], orders=[("-latency", "slowest first")]))
     for piece in rows.pieces(Head(columns=3, metrics=…)): write(piece)
     …whatever the page says beside: sections of its own templates…
-    write(end(facts, folder="cases"))
+    write(end(facts, folder="cases/report"))
 
 `rows` are spooled to disk until they are written, sorted by group and otherwise in the order they came.
 Memory holds some numbers of each. The first ones are elements of the page, the others blocks of compressed
@@ -32,9 +32,9 @@ the page's folder go into the page, if they exist.
       <div class="cell"></div>                                  a cell without anything, letter `-`
     </article>
 
-`html/viewer.html.j2` has macros for `mark`, `interval`, `box`, `msg`, `checks`, `diff`, `cmd`. In a body,
-`<div data-from="asked"></div>` is replaced in the panel by a copy of what the row has in its
-`[data-part="asked"]`, so that what its cells share is written once, and an
+`report/html/viewer.html.j2` has macros for `mark`, `interval`, `box`, `msg`, `checks`, `diff`, `cmd`. In a
+body, `<div data-from="asked"></div>` is replaced in the panel by a copy of what the row has in
+its `[data-part="asked"]`, so that what its cells share is written once, and an
 `<a href="#image-1" data-figure="image-1">` by a copy of the `<figure id="image-1">` below the rows; a
 `<section data-others hidden><h3>Other models</h3></section>` receives the row's other cells as buttons;
 `[data-copy]` gets a copy button, and `y` copies the one that also has `data-key="y"`; long `[data-copy]` and
@@ -78,7 +78,7 @@ from producer.report.html.rendering import file_text, fill, markup, readable
 from producer.report.html.spool import Spool
 from shared.names import Outcome
 
-TEMPLATE: Final = "html/viewer.html.j2"
+TEMPLATE: Final = "report/html/viewer.html.j2"
 FIRST: Final = 100
 """Rows that stand in the page as elements, so that they are on the screen before any script."""
 BLOCK: Final = 100
@@ -240,7 +240,7 @@ class Page:
     links: Sequence[tuple[str, str]] = ()
     """Texts and places on the page, such as `#costs`."""
     folder: str = ""
-    """Below `producer/report`, with `page.css` and `page.js` if the page has them."""
+    """Below `producer`, with `page.css` and `page.js` if the page has them."""
     has_images: bool = False
     """Whether images stand in it, as `data:` URLs; others are never loaded."""
 
@@ -358,7 +358,7 @@ class Rows:
 
 def begin(page: Page) -> bytes:
     """Writes a page up to its verdict."""
-    style = file_text("html/viewer.css") + file_text(f"{page.folder}/page.css")
+    style = file_text("report/html/viewer.css") + file_text(f"{page.folder}/page.css")
     scripts = [script for script in _scripts(page.folder) if script]
     policy = (
         f"default-src 'none'; style-src {_digest(style)} {_digest(NO_SCRIPT)}; "
@@ -483,7 +483,7 @@ def _pieces_of(span: ColumnSpan) -> Iterator[ColumnSpan]:
 
 def _scripts(folder: str) -> tuple[str, str]:
     """The scripts of a page: that of all pages, and its own."""
-    return file_text("html/viewer.js"), file_text(f"{folder}/page.js") if folder else ""
+    return file_text("report/html/viewer.js"), file_text(f"{folder}/page.js") if folder else ""
 
 
 def _digest(text: str) -> str:

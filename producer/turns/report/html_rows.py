@@ -11,7 +11,7 @@ from producer.turns.report.opened_rows import withheld_text
 from producer.turns.report.turn_records import ERROR, FIELDS, NAME_CHARS, SKIPPED, TurnRecord, short
 from producer.turns.report.wording import RULES
 
-TEMPLATE: Final = "turns/page.html.j2"
+TEMPLATE: Final = "turns/report/page.html.j2"
 FACETS: Final = ("decision", "rule", "freeze", "summary", "code", "thread")
 ORDERS: Final = ("index", "affect", "rule")
 FROZEN: Final = "frozen"

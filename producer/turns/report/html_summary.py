@@ -16,7 +16,7 @@ from producer.turns.totals import share
 from shared import __version__
 from shared.runs import RunInfo
 
-FOLDER: Final = "turns"
+FOLDER: Final = "turns/report"
 _IN_VERDICT: Final = frozenset({"peak freezes", "summaries updated", "errors", "skipped"})
 
 
