@@ -137,10 +137,12 @@ class CaseRuns:
                 from producer.cases.report.to_junit import junit_report
 
                 return junit_report(out, info)
-            case _:
+            case "github":
                 from producer.report.github import GithubReport
 
                 return GithubReport(out, info, screen=self.screen(), tests=self.tests)
+            case _:
+                raise ValueError(name)
 
     def screen(self) -> Screen:
         from producer.cases.report.terminal import SCREEN

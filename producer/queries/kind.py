@@ -106,10 +106,12 @@ class QueryRuns:
                 from producer.queries.report.to_junit import junit_report
 
                 return junit_report(out, info)
-            case _:
+            case "github":
                 from producer.report.github import GithubReport
 
                 return GithubReport(out, info, screen=self.screen(), tests=self.tests)
+            case _:
+                raise ValueError(name)
 
     def screen(self) -> Screen:
         from producer.queries.report.terminal import SCREEN

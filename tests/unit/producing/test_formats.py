@@ -104,6 +104,14 @@ def test_every_format_can_be_loaded(kind: Kind, name: str, tmp_path: Path) -> No
         report.end(document_of(info, totals))
 
 
+@pytest.mark.parametrize("kind", all_kinds(), ids=str)
+def test_a_format_without_a_writer_is_not_written_as_another(kind: Kind, tmp_path: Path) -> None:
+    """A name that was added to the formats alone, and not to `report`, is an error of ours."""
+    info, _ = sample(kind)
+    with (tmp_path / "out").open("wb") as out, pytest.raises(ValueError, match="tsv"):
+        kinds.of(kind).report("tsv", out, info)
+
+
 def test_a_wrong_format_is_reported_before_anything_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
