@@ -87,16 +87,32 @@ class StageRow(NamedTuple):
     """What reports call it."""
     meaning: str
     """What its failure means, in the words of reports."""
+    keys: tuple[str, ...]
+    """It runs if there is one of these: criteria of the case, or `schema`."""
 
 
 STAGE_TABLE: Final = {
-    Stage.REGEX: StageRow("0", CaseStatus.FAILED_REGEX, "regex", "the pattern was not found"),
-    Stage.CUSTOM: StageRow("0.5", CaseStatus.FAILED_CUSTOM, "validator", "the validator did not accept it"),
-    Stage.JSON: StageRow("1", CaseStatus.FAILED_JSON_PARSE, "JSON", "no JSON object in the output"),
-    Stage.SCHEMA: StageRow("2", CaseStatus.FAILED_SCHEMA, "schema", "the object violates the schema"),
-    Stage.EQUALITY: StageRow("3", CaseStatus.FAILED_EQUALITY, "equality", "not the expected object"),
+    Stage.REGEX: StageRow(
+        "0", CaseStatus.FAILED_REGEX, "regex", "the pattern was not found", ("regex_pattern",)
+    ),
+    Stage.CUSTOM: StageRow(
+        "0.5", CaseStatus.FAILED_CUSTOM, "validator", "the validator did not accept it", ("validator",)
+    ),
+    Stage.JSON: StageRow(
+        "1", CaseStatus.FAILED_JSON_PARSE, "JSON", "no JSON object in the output", ("expected", "schema")
+    ),
+    Stage.SCHEMA: StageRow(
+        "2", CaseStatus.FAILED_SCHEMA, "schema", "the object violates the schema", ("schema",)
+    ),
+    Stage.EQUALITY: StageRow(
+        "3", CaseStatus.FAILED_EQUALITY, "equality", "not the expected object", ("expected",)
+    ),
     Stage.FUZZY: StageRow(
-        "4", CaseStatus.FAILED_FUZZY, "judge", "not the expected object, and the judge did not accept it"
+        "4",
+        CaseStatus.FAILED_FUZZY,
+        "judge",
+        "not the expected object, and the judge did not accept it",
+        ("expected",),
     ),
 }
 """All stages, in their order."""

@@ -27,7 +27,7 @@ from producer.report.html.viewer import Letter
 from producer.report.transcript import TOOL_CALL, as_read, call_text
 from producer.text import plural
 from shared.contracts.case_run import CaseRun
-from shared.contracts.case_vocabulary import Stage
+from shared.contracts.case_vocabulary import STAGE_TABLE, Stage
 from shared.kinds import CASES
 from worker.validation.case_verdict import StageOutcome
 
@@ -273,17 +273,8 @@ def _decided(result: CaseResult) -> str:
 
 def _configured(case: OpenedCase, run: CaseRun) -> frozenset[str]:
     """Returns the stages that a case has something for."""
-    criteria, has_expected = case.item.criteria, case.item.expected is not None
-    has_schema = run.schema is not None
-    asked_for = {
-        Stage.REGEX: "regex_pattern" in criteria,
-        Stage.CUSTOM: "validator" in criteria,
-        Stage.JSON: has_expected or has_schema,
-        Stage.SCHEMA: has_schema,
-        Stage.EQUALITY: has_expected,
-        Stage.FUZZY: has_expected,
-    }
-    return frozenset(stage for stage, is_asked_for in asked_for.items() if is_asked_for)
+    keys = case.item.criteria.keys() | (set() if run.schema is None else {"schema"})
+    return frozenset(stage for stage, row in STAGE_TABLE.items() if not keys.isdisjoint(row.keys))
 
 
 def _lines(

@@ -17,6 +17,7 @@ from producer.cases.bench_files import TextFile
 from producer.cases.recorded import OutputRow
 from shared.contracts.case_config import BenchConfig, CaseEntry, ModelConfig, Price, RunSettings
 from shared.contracts.case_vocabulary import STAGE_TABLE
+from shared.contracts.cases import CRITERIA
 from shared.errors import ProctorError
 from tests.support.benches import MINIMAL, plan, write
 from tests.support.tree import ROOT
@@ -124,7 +125,13 @@ def test_every_key_is_documented(model: type[BaseModel]) -> None:
 
 
 def test_every_stage_is_documented() -> None:
-    """docs/bench.md lists the stages in their order, each with its number, name and status on failure."""
+    """docs/bench.md lists the stages in their order, each with number, name, keys and status on failure."""
     text = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([0-9.]+) \| `(\w+)` \|.*\| `(\w+)` \|$", text, re.MULTILINE)
-    assert rows == [(row.number, stage.value, row.failure.value) for stage, row in STAGE_TABLE.items()]
+    rows = re.findall(r"^\| ([0-9.]+) \| `(\w+)` \| (.*?) \|.*\| `(\w+)` \|$", text, re.MULTILINE)
+    assert [(number, stage, failure) for number, stage, _, failure in rows] == [
+        (row.number, stage.value, row.failure.value) for stage, row in STAGE_TABLE.items()
+    ]
+    keys = [key for row in STAGE_TABLE.values() for key in row.keys]
+    assert set(keys) <= {*CRITERIA, "schema"}
+    for (_, stage, needs, _), row in zip(rows, STAGE_TABLE.values(), strict=True):
+        assert all(key in needs for key in row.keys), stage
