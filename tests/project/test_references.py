@@ -23,6 +23,8 @@ MADE: Final = {"docs/", "deploy/.env", "deploy/secrets", "deploy/models.env"}
 """Paths that users make."""
 EXAMPLES: Final = {"shared.nowhere", "shared.names.Nothing", "worker.under_test"}
 """Names that tests make up."""
+MOST_FILES: Final = 5
+"""Files that a reader opens for the answer to one question."""
 
 
 @cache
@@ -83,13 +85,39 @@ def test_functions_that_guides_name_exist() -> None:
         path.read_text(encoding="utf-8") for path in project_files() if path.suffix in {".py", ".lua"}
     )
     words = set(re.findall(r"\w+", code))
-    wrong = [
+    names = [
         f"{guide}: {name}"
         for guide in ("CONTRIBUTING.md", "docs/architecture.md")
         for name in re.findall(r"`([a-z]\w*_\w+)`", (ROOT / guide).read_text(encoding="utf-8"))
-        if name not in words
     ]
+    assert names
+    wrong = [name for name in names if name.partition(": ")[2] not in words]
     assert not wrong, "these names are used and do not exist:\n" + "\n".join(wrong)
+
+
+def questions() -> list[tuple[str, list[str]]]:
+    """The questions of CONTRIBUTING.md, each with what its answer has in backticks."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("| question | read |\n| --- | --- |\n")[2].partition("\n\n")[0]
+    return [
+        (question, re.findall(r"`([^`]+)`", answer))
+        for question, answer in re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE)
+    ]
+
+
+@pytest.mark.parametrize(("question", "named"), questions(), ids=lambda value: str(value)[:60])
+def test_an_answer_names_at_most_five_files_that_have_its_names(question: str, named: list[str]) -> None:
+    """Each file is named by its whole path, and what is named beside them stands in one of them."""
+    places = list(dict.fromkeys(name for name in named if "/" in name or re.search(r"\.\w+$", name)))
+    lost = [name for name in places if not (ROOT / name).exists()]
+    assert not lost, f"{question} names what is not there: {lost}"
+    files = [name for name in places if (ROOT / name).is_file()]
+    assert places, f"{question} names no file"
+    assert len(files) <= MOST_FILES, f"{question} names {len(files)} files"
+    inside = (path for name in places for path in [ROOT / name, *(ROOT / name).glob("*")] if path.is_file())
+    words = set(re.findall(r"\w+", "\n".join(path.read_text(encoding="utf-8") for path in inside)))
+    strange = [name for name in named if re.fullmatch(r"\w+", name) and name not in words]
+    assert not strange, f"{question} names what stands in none of its files: {strange}"
 
 
 def test_modules_that_are_named_exist() -> None:

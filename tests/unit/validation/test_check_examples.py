@@ -46,6 +46,12 @@ def test_the_page_has_its_row(kind: CheckKind) -> None:
 
 
 @pytest.mark.parametrize("kind", ROWS, ids=lambda kind: kind.name)
+def test_it_is_evaluated_in_one_way(kind: CheckKind) -> None:
+    """A row that held checks and asked judges as well would never ask them."""
+    assert [kind.run, kind.nested, kind.asks].count(None) == 2
+
+
+@pytest.mark.parametrize("kind", ROWS, ids=lambda kind: kind.name)
 def test_its_example_passes_and_fails(kind: CheckKind) -> None:
     """Its output passes; of free checks, an answer with nothing of it does not."""
     [check] = parse_checks([yaml.safe_load(kind.example)])
