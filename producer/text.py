@@ -1,8 +1,6 @@
 """Writes numbers and notes for people: thousands, sizes, durations, rates, sentences."""
 
-from collections.abc import Callable, Mapping
-from enum import Enum, auto
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
@@ -98,7 +96,7 @@ def latency(ms: float) -> str:
     >>> latency(450), latency(12_345.6)
     ('450 ms', '12,346 ms')
     """
-    return f"{ms:,.0f} ms"
+    return f"{round(ms):,} ms"
 
 
 def size(amount: int) -> str:
@@ -129,52 +127,6 @@ def percent(share: float, decimals: int = 1) -> str:
     ('86.0%', '100.0%', '86%')
     """
     return f"{100 * share:.{decimals}f}%"
-
-
-class Unit(Enum):
-    """What a number is, and with that how it is written."""
-
-    COUNT = auto()
-    """Things."""
-    SHARE = auto()
-    """From 0 to 1."""
-    USD = auto()
-    """Of a run, a model, a cap."""
-    USD_EACH = auto()
-    """Of one answer."""
-    S = auto()
-    """Of a run."""
-    MS = auto()
-    """Of one answer."""
-    PER_S = auto()
-    BYTES = auto()
-
-
-class Figure(NamedTuple):
-    """A number with its unit, written in one way wherever people read it.
-
-    >>> [str(Figure(0.25, unit)) for unit in (Unit.SHARE, Unit.USD, Unit.S)], str(Figure(None, Unit.MS))
-    (['25.0%', '$0.25', '0.2 s'], '-')
-    """
-
-    value: float | None
-    """None where there is none."""
-    unit: Unit
-
-    def __str__(self) -> str:
-        return "-" if self.value is None else _WRITERS[self.unit](self.value)
-
-
-_WRITERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
-    Unit.COUNT: count,
-    Unit.SHARE: percent,
-    Unit.USD: cost,
-    Unit.USD_EACH: cost_each,
-    Unit.S: duration,
-    Unit.MS: latency,
-    Unit.PER_S: rate,
-    Unit.BYTES: size,
-}
 
 
 class _Interval(Protocol):

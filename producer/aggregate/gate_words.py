@@ -15,6 +15,7 @@ _NEEDED: Final[Mapping[str, str]] = {
 }
 """What a run has to keep to, by the relation that makes it fail."""
 _UNITS: Final = {"_ms": "{} ms", "_usd": "${}", "_s": "{} s"}
+"""Around a number with six digits, since rounded figures could seem to meet a gate that they miss."""
 _SCORES: Final = ("_mean", "_alpha")
 """Ends of the names of numbers that nobody reads in percent."""
 _STATISTIC: Final = re.compile(r"p[0-9]+|mean")

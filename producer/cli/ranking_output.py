@@ -24,7 +24,7 @@ from producer.cli.submission import Submission, unread
 from producer.cli.work import WorkOptions, submit_and_follow
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD
 from producer.documents import Rate
-from producer.text import plural
+from producer.text import percent, plural
 from shared.errors import RunStateError, UsageError
 from shared.kinds import CASES
 
@@ -140,8 +140,8 @@ def _print_table(session: Session, ranking: str, found: Ranking, by: By) -> None
             str(each.wins),
             str(each.losses),
             str(each.ties),
-            _percent(each.strength[0]),
-            f"{_percent(each.strength[1])} to {_percent(each.strength[2])}",
+            percent(each.strength[0]),
+            f"{percent(each.strength[1])} to {percent(each.strength[2])}",
         )
         for place, each in enumerate(found.table, 1)
     ]
@@ -157,9 +157,5 @@ def _rate(rate: Rate) -> str:
     """A share with its interval."""
     if not rate.n:
         return "0 of 0"
-    within = f"95% interval {_percent(rate.low)} to {_percent(rate.high)}"
-    return f"{round(rate.value * rate.n)} of {rate.n} ({_percent(rate.value)}, {within})"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.1%}"
+    within = f"95% interval {percent(rate.low)} to {percent(rate.high)}"
+    return f"{round(rate.value * rate.n)} of {rate.n} ({percent(rate.value)}, {within})"

@@ -8,6 +8,7 @@ from producer.cases.report.judge_trust import brief
 from producer.cases.report.wording import NO_VERDICTS, NONE, by_pass_rate, dollars, interval
 from producer.documents import Rate
 from producer.report.cells import ReportTable
+from producer.text import percent
 
 RATES: Final = ("Pass rate", "95% interval", "Passed", "Failed")
 SCORES: Final = ("Mean score", "95% interval", "Scored")
@@ -142,7 +143,7 @@ def _rate_cells(rate: Rate, *, answers: int) -> list[str]:
     """
     if not answers:
         return [NO_VERDICTS if rate.n else NONE, NONE]
-    return [f"{100 * rate.value:.1f}%", interval(rate)]
+    return [percent(rate.value), interval(rate)]
 
 
 def _score_cells(score: MeanScore | None) -> list[str]:

@@ -232,8 +232,8 @@ def _repeat_cells(repeats: RepeatFigures) -> list[str]:
     error, k = repeats.standard_error, str(repeats.repeats)
     return [
         k,
-        f"{100 * repeats.mean:.1f}%" + ("" if error is None else f" ± {100 * error:.1f}"),
-        f"{100 * repeats.pass_at_k[k]:.1f}%",
-        f"{100 * repeats.pass_hat_k[k]:.1f}%",
+        in_percent(repeats.mean) + ("" if error is None else f" ± {100 * error:.1f}"),
+        in_percent(repeats.pass_at_k[k]),
+        in_percent(repeats.pass_hat_k[k]),
         f"{repeats.flaky:,} of {repeats.cases:,}",
     ]

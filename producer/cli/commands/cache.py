@@ -4,7 +4,7 @@ import click
 
 from producer.cli.options.global_options import group
 from producer.cli.session import Session, pass_session
-from producer.text import count, duration, plural, size
+from producer.text import count, duration, percent, plural, size
 from shared.settings import DAY_S
 
 
@@ -33,7 +33,7 @@ def info(session: Session) -> None:
         return
     kept = plural(ttl_s // DAY_S, "day") if ttl_s >= DAY_S else duration(ttl_s)
     used = "never asked" if rate is None else f"{count(found.hits)} of {count(found.hits + found.misses)}"
-    share = "" if rate is None else f" ({rate:.0%})"
+    share = "" if rate is None else f" ({percent(rate, 0)})"
     session.output.data(
         f"answers   {count(found.answers)}, {size(found.bytes)}\nhits      {used}{share}\nkept for  {kept}"
     )

@@ -7,6 +7,7 @@ from producer.item_ids import item_id
 from producer.items.report.opened_rows import opened
 from producer.report.shown_item import ShownItem
 from producer.report.transcript import Spoken
+from producer.text import latency
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
@@ -25,7 +26,7 @@ def shown_items(info: RunInfo) -> Callable[[ItemRow], ShownItem]:
             word=row.outcome.value,
             answered=[Spoken("result", text)] if text else (),
             reason=f"{item.code}: {item.message}" if item.code else "",
-            figures=[f"{row.latency_ms:,} ms"] if row.latency_ms is not None else (),
+            figures=[latency(row.latency_ms)] if row.latency_ms is not None else (),
         )
 
     return shown

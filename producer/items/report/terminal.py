@@ -10,7 +10,7 @@ from producer.report.cells import plain
 from producer.report.interfaces import Paint, RunOutcome, Screen, unpainted
 from producer.report.run_title import head_of, last_lines
 from producer.report.run_verdict import rated
-from producer.text import duration, plural, share
+from producer.text import duration, latency, plural, share
 from shared.codecs.item_rows import ItemRow
 
 COLUMNS: Final = ("item", "outcome", "attempts", "latency", "result")
@@ -46,7 +46,7 @@ def summary_text(document: ItemsRun, paint: Paint = unpainted) -> str:
     lines.append(" · ".join(f"{word} {number:,}" for word, number in counts.named().items()))
     if summary.latency_ms:
         latencies = summary.latency_ms.named().items()
-        lines.append(f"latency: {', '.join(f'{name} {time:,} ms' for name, time in latencies)}")
+        lines.append(f"latency: {', '.join(f'{name} {latency(time)}' for name, time in latencies)}")
     return "\n".join([*lines, *last_lines(document)])
 
 
@@ -57,7 +57,7 @@ def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
             str(item.row.index),
             item.row.outcome.value,
             f"{item.row.attempts:,}",
-            "" if item.row.latency_ms is None else f"{item.row.latency_ms:,} ms",
+            "" if item.row.latency_ms is None else latency(item.row.latency_ms),
             plain(
                 f"{item.code}: {item.message}" if item.code else json.dumps(item.result, ensure_ascii=False),
                 CELL_CHARS,

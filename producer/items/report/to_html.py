@@ -28,7 +28,7 @@ from producer.report.html.viewer import (
     tools,
 )
 from producer.report.run_verdict import verdict_with
-from producer.text import bounds, cost, duration, percent, plural
+from producer.text import bounds, cost, duration, latency, percent, plural
 from shared import __version__
 from shared.clock import iso_utc
 from shared.codecs.item_rows import CACHED, ItemRow
@@ -126,7 +126,7 @@ class ItemsHtmlReport:
         figures = [f"tried {row.attempts:,} times"] if row.attempts > 1 else []
         if CACHED in row.code:
             figures.append("from the cache")
-        figures += [] if row.latency_ms is None else [f"{row.latency_ms:,} ms"]
+        figures += [] if row.latency_ms is None else [latency(row.latency_ms)]
         figures += [] if row.cost_usd is None else [cost(row.cost_usd)]
         why = plain(item.message or item.code, GIST_CHARS)
         reason = plain(why, REASON_CHARS) or FAILED * (row.outcome is Outcome.FAILED)
@@ -174,9 +174,9 @@ def _metrics(document: ItemsRun) -> Iterator[Metric]:
         facts = [Fact(f"of {counts.total:,}")]
         yield Metric("With a result", f"{number:,}" if number else "none", facts=facts)
     if times := summary.latency_ms:
-        facts = [Fact(f"P95 {times.p95:,} ms, at most {times.max:,} ms")]
+        facts = [Fact(f"P95 {latency(times.p95)}, at most {latency(times.max)}")]
         facts.append(Fact(f"n = {summary.latency_n:,}"))
-        yield Metric("Latency, P50", f"{times.p50:,} ms", facts=facts)
+        yield Metric("Latency, P50", latency(times.p50), facts=facts)
     if summary.cost_usd:
         yield Metric("Cost", cost(summary.cost_usd))
 

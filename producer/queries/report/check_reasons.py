@@ -9,7 +9,7 @@ from producer.aggregate.statistics import wilson
 from producer.documents import Rate
 from producer.queries.results import AskedQuery, CheckFindings
 from producer.report.cells import plain
-from producer.text import plural
+from producer.text import latency, plural
 from shared.contracts.query_vocabulary import CHECKS
 from worker.queries.fields import DOCUMENT_FIELDS, at
 
@@ -185,7 +185,7 @@ def _declined(check: CheckFindings) -> str:
 
 def _latency(check: CheckFindings) -> str:
     """What `latency` found."""
-    return f"{check.number('latency_ms'):,} ms, limit {check.number('threshold_ms'):,} ms"
+    return f"{latency(check.number('latency_ms'))}, limit {latency(check.number('threshold_ms'))}"
 
 
 def _quoted(texts: Sequence[str]) -> str:

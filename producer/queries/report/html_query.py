@@ -23,7 +23,7 @@ from producer.queries.results import AskedQuery
 from producer.report.cells import plain
 from producer.report.html.rendering import Text, cut
 from producer.report.html.viewer import Letter
-from producer.text import duration, plural
+from producer.text import duration, latency, plural
 from shared.clock import iso_utc
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import CHECKS, confidence_of, json_object
@@ -102,7 +102,7 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
     cited = [source for source in sources if source.is_cited]
     tags = _tags(query, baseline)
     name = plain(shown.id, NAME_CHARS) + (f" #{row.index % run.repeat + 1}" if run.repeat > 1 else "")
-    latency = None if result is None else result.client_ms
+    client_ms = None if result is None else result.client_ms
     filled = {
         "id": element_id(row.index),
         "name": name,
@@ -112,7 +112,7 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
         "category": plain(shown.category, NAME_CHARS),
         "tags": tags,
         "why": _why(query, found),
-        "figures": list(_figures(query, shown, latency)),
+        "figures": list(_figures(query, shown, client_ms)),
         "answer": plain(_answer(shown), GIST_CHARS),
         "cited": [plain(source.short, SOURCE_CHARS) for source in cited[:MOST_CITED]],
         "sourcenote": _source_note(cited, len(sources) - len(cited), letter),
@@ -128,7 +128,7 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
         "category": [plain(shown.category, NAME_CHARS)],
         "tag": tags,
     }
-    return ShownQuery(filled, letter, facets, latency)
+    return ShownQuery(filled, letter, facets, client_ms)
 
 
 def briefly(shown: ShownQuery) -> ShownQuery:
@@ -189,14 +189,14 @@ def _reasons(query: OpenedQuery, found: Sequence[FoundByCheck]) -> list[str]:
     return failed or [NO_CHECK] * (query.row.outcome is Outcome.FAILED)
 
 
-def _figures(query: OpenedQuery, shown: AskedQuery, latency: int | None) -> Iterator[str]:
+def _figures(query: OpenedQuery, shown: AskedQuery, measured_ms: int | None) -> Iterator[str]:
     """Yields what stands at the end of the first line: the time of the request, and what the server says."""
     if query.row.attempts > 1:
         yield f"sent {query.row.attempts:,} times"
-    if latency is not None:
-        yield f"{latency:,} ms"
+    if measured_ms is not None:
+        yield latency(measured_ms)
     if shown.own_ms is not None:
-        yield f"server {shown.own_ms:,} ms"
+        yield f"server {latency(shown.own_ms)}"
 
 
 def _answer(shown: AskedQuery) -> str:
@@ -259,9 +259,9 @@ def _times(query: OpenedQuery) -> Iterator[tuple[str, str]]:
     row, result = query.row, query.result
     if result is None:
         return
-    yield "whole request", f"{result.client_ms or 0:,} ms"
+    yield "whole request", latency(result.client_ms or 0)
     if result.own_ms is not None:
-        yield "server", f"{result.own_ms:,} ms"
+        yield "server", latency(result.own_ms)
     if row.attempts > 1:
         yield "sent", f"{row.attempts:,} times, within {duration((row.finished_ms - row.started_ms) / 1000)}"
     if row.started_ms:

@@ -15,7 +15,7 @@ from producer.report.html.charts import Series, rounded_up, stacked
 from producer.report.html.rendering import fill, markup
 from producer.report.html.viewer import Fact, Metric, Page, popover
 from producer.report.run_verdict import NO_ANSWERS, Verdict, shortfalls, verdict_with
-from producer.text import bounds, duration, percent, plural, sentence_of, share
+from producer.text import bounds, duration, latency, percent, plural, sentence_of, share
 from shared import __version__
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import LATENCY_THRESHOLD_MS
@@ -211,15 +211,16 @@ def _target(target: Target, document: QueriesRun, measured_ms: float | None) -> 
     """The card of one target."""
     summary = document.summary
     rate = summary.rates.of(target.metric) if target.status != "N/A" else None
-    is_measured = target.is_time and measured_ms is not None
-    measured = f"measured {measured_ms:,.0f} ms" if is_measured else ""
+    measured = ""
+    if target.is_time and measured_ms is not None:
+        measured = f"measured {latency(measured_ms)}"
     verdict = {"PASS": Fact("✓ met", tone="p"), "FAIL": Fact("✗ missed", tone="f")}.get(target.status)
     facts = [*filter(None, [verdict])]
     if rate:
         facts.append(Fact(f"n = {rate.n:,} {_SHARES_OF[target.metric]}"))
         facts += list(_beside(target, summary.metrics))
     elif target.is_time and (times := summary.latency_ms):
-        facts.append(Fact(f"P50 {times.p50:,} ms, P95 {times.p95:,} ms"))
+        facts.append(Fact(f"P50 {latency(times.p50)}, P95 {latency(times.p95)}"))
         facts.append(Fact(f"{summary.metrics.latency_under_5s:.1f}% under 5 s"))
     return Metric(
         _LABELS[target.metric],
@@ -269,8 +270,8 @@ def _categories(metrics: Metrics, missed: Mapping[str, int]) -> Iterator[_Catego
             (numbers.hallucination_rate, numbers.total),
         )
         figures = [(value, f"{value:.1f}%") if of else (None, "-") for value, of in shares]
-        latency = numbers.avg_latency_ms
-        figures.append((latency, f"{latency:,.0f} ms") if numbers.total else (None, "-"))
+        took_ms = numbers.avg_latency_ms
+        figures.append((took_ms, latency(took_ms)) if numbers.total else (None, "-"))
         yield _Category(plain(name), numbers.total, missed.get(name, 0), figures)
 
 

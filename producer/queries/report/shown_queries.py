@@ -13,7 +13,7 @@ from producer.queries.results import AskedQuery
 from producer.report.cells import Size, clip
 from producer.report.shown_item import ShownItem
 from producer.report.transcript import Spoken, content_text
-from producer.text import plural
+from producer.text import latency, plural
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import json_object
@@ -102,8 +102,8 @@ def _answered(response: Mapping[str, Any]) -> Iterator[Spoken]:
 def _figures(query: OpenedQuery) -> Iterator[str]:
     """Yields latency and attempts."""
     if query.result is not None:
-        yield f"{query.result.measured_ms:,} ms"
+        yield latency(query.result.measured_ms)
         if (server := query.result.server_ms) is not None:
-            yield f"server {server:,} ms"
+            yield f"server {latency(server)}"
     if query.row.attempts > 1:
         yield plural(query.row.attempts, "attempt")

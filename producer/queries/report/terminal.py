@@ -16,7 +16,7 @@ from producer.queries.totals import TARGETS, Target, targets
 from producer.report.cells import plain
 from producer.report.interfaces import Details, Paint, Screen, unpainted
 from producer.report.run_title import head_of, last_lines
-from producer.text import duration, plural, share
+from producer.text import duration, latency, plural, share
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import confidence_of, json_object
@@ -69,7 +69,7 @@ def _cells(query: OpenedQuery) -> list[str]:
         plain(result.category, CELL_CHARS),
         row.outcome.value,
         plain(confidence_of(result.response)[0], CELL_CHARS),
-        f"{result.client_ms:,} ms",
+        "" if result.client_ms is None else latency(result.client_ms),
         plain(query.error or "; ".join(failures(result)), WHY_CHARS),
     ]
 
@@ -90,7 +90,7 @@ def _times(percentiles: Mapping[str, int]) -> str:
     >>> _times({"p50": 7, "p95": 1200})
     'p50 7 ms, p95 1,200 ms'
     """
-    return ", ".join(f"{name} {time:,} ms" for name, time in percentiles.items())
+    return ", ".join(f"{name} {latency(time)}" for name, time in percentiles.items())
 
 
 def _target(target: Target, paint: Paint) -> str:

@@ -7,7 +7,7 @@ from producer.queries.documents import QueriesRun
 from producer.queries.totals import Target, targets
 from producer.report.interfaces import RunOutcome
 from producer.report.run_verdict import NO_ANSWERS, rated
-from producer.text import percent, plural
+from producer.text import latency, percent, plural
 
 NAMES: Final[Mapping[str, str]] = {
     "deflection_rate": "deflection rate",
@@ -56,7 +56,7 @@ def wanted(target: Target) -> str:
 
 def _number(target: Target, number: float, *, decimals: int = 1) -> str:
     """Writes a number with the unit of a target."""
-    return f"{number:,.0f} ms" if target.is_time else percent(number / 100, decimals)
+    return latency(number) if target.is_time else percent(number / 100, decimals)
 
 
 def _targets(judged: Sequence[Target]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from producer.aggregate.compared_items import CHECK_PREFIX, Comparing
 from producer.aggregate.comparison import PASS_RATE, Comparison, can_differ
 from producer.report.cells import plain
-from producer.text import bounds, many, percent, plural
+from producer.text import bounds, cost_each, latency, many, percent, plural
 from shared.names import Outcome
 
 NAMES: Final = {
@@ -18,7 +18,6 @@ NAMES: Final = {
 }
 """Scores as people read them."""
 NAME_CHARS: Final = 60
-LEAST_USD: Final = 0.000001
 """A smaller price is written as less than this."""
 NO_INTERVAL: Final = "-"
 
@@ -99,10 +98,10 @@ def amount_of(name: str, value: float) -> str:
     ('$0', '<$0.000001')
     """
     if name == "latency_ms":
-        return f"{value:,.0f} ms"
+        return latency(value)
     if name == "cost_usd":
-        return _dollars(value)
-    return f"{value:.3f}" if _is_score(name) else f"{100 * value:.1f}%"
+        return cost_each(value)
+    return f"{value:.3f}" if _is_score(name) else percent(value)
 
 
 def _row(found: Comparison, name: str) -> list[str]:
@@ -139,11 +138,6 @@ def _star_note(found: Comparison) -> str:
     return f"* more than chance: {rate} by McNemar's test, other scores where {by_chance}."
 
 
-def _dollars(usd: float) -> str:
-    """Writes a price of one answer, which is a small part of a cent."""
-    return "$0" if not usd else f"<${LEAST_USD:.6f}" if usd < LEAST_USD else f"${usd:.6f}"
-
-
 def _signed(name: str, value: float) -> str:
     """Writes a difference with its sign; zero has none.
 
@@ -154,7 +148,7 @@ def _signed(name: str, value: float) -> str:
     if name == "latency_ms":
         text = f"{round(size):,d}"
     elif name == "cost_usd":
-        return "0" if not size else f"{'-' if value < 0 else '+'}{_dollars(size)}"
+        return "0" if not size else f"{'-' if value < 0 else '+'}{cost_each(size)}"
     else:
         text = f"{size:.3f}" if _is_score(name) else f"{100 * size:.1f}"
     return f"{'-' if value < 0 else '+'}{text}" if text.strip("$0.") else text

@@ -8,7 +8,7 @@ from producer.report.cells import plain
 from producer.report.html.rendering import fill
 from producer.report.html.viewer import Page, begin
 from producer.report.run_verdict import verdict_with
-from producer.text import plural
+from producer.text import latency, plural
 from producer.turns.documents import DECISIONS, TurnsRun
 from producer.turns.report.html_rows import TEMPLATE
 from producer.turns.report.wording import RULES, call_remarks, headline, outcome, remarks
@@ -88,7 +88,9 @@ def _calls(document: TurnsRun) -> list[tuple[str, str]]:
         return []
     found = [("model", summary.model or ""), ("asked for", summary.live or ""), *calls]
     if summary.calls and summary.calls.latency_ms:
-        times = ", ".join(f"{name} {time:,} ms" for name, time in summary.calls.latency_ms.named().items())
+        times = ", ".join(
+            f"{name} {latency(time)}" for name, time in summary.calls.latency_ms.named().items()
+        )
         found.append(("latency", f"{times} (n = {summary.calls.latency_n:,})"))
     return found
 
