@@ -25,7 +25,7 @@ from producer.forecasts import (
     tokens_of,
 )
 from producer.service_documents import FileCounts, RunEstimate, ValidateDocument
-from producer.text import count, plural
+from producer.text import cost, count, plural
 from shared.contracts.case_run import FREEFORM, CaseRun
 from shared.upstream.prices import ANSWER_LIMITS, cost_of
 
@@ -285,11 +285,11 @@ def _cost_in_words(estimate: RunEstimate) -> str:
     if estimate.cost_usd is None:
         return "unknown: give prices in model_configs, or --price"
     assumed = assumption(estimate.assumed_answer_tokens)
-    parts = [f"at most about ${estimate.cost_usd:.4f}{assumed}"] if estimate.calls else []
+    parts = [f"at most about {cost(estimate.cost_usd)}{assumed}"] if estimate.calls else []
     more = (
         ("judge", estimate.judge_calls, estimate.judge_cost_usd),
         ("checks", estimate.check_calls, estimate.check_cost_usd),
     )
-    parts += [f"{whom} at most ${usd:.4f} more" for whom, calls, usd in more if calls and usd is not None]
+    parts += [f"{whom} at most {cost(usd)} more" for whom, calls, usd in more if calls and usd is not None]
     parts += [f"{whom} not counted" for whom, calls, usd in more if calls and usd is None]
     return ", ".join(parts)

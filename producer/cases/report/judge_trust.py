@@ -3,13 +3,12 @@
 from typing import Final
 
 from producer.cases.documents import Agreement, JudgingFigures
-from producer.cases.report.wording import NONE, dollars
+from producer.cases.report.wording import NONE, dollars, interval
 from producer.documents import Rate
 from producer.report.cells import ReportTable, plain
-from producer.text import plural
+from producer.text import percent, plural
 
 NAME_CHARS: Final = 60
-SHARE: Final = 100.0
 COLUMNS: Final = (
     "Judge",
     "PASS",
@@ -123,7 +122,7 @@ def _share(rate: Rate) -> str:
     >>> _share(Rate(0.75, 0.3006, 0.9544, 4))
     '75.0% of 4 (30.1-95.4%)'
     """
-    return f"{SHARE * rate.value:.1f}% of {rate.n:,} ({SHARE * rate.low:.1f}-{SHARE * rate.high:.1f}%)"
+    return f"{brief(rate)} ({interval(rate)})"
 
 
 def _of(rate: Rate | None, noun: str = "") -> str:
@@ -134,9 +133,8 @@ def _of(rate: Rate | None, noun: str = "") -> str:
     """
     if rate is None:
         return "unknown"
-    value, low, high = (SHARE * share for share in (rate.value, rate.low, rate.high))
     what = f"{round(rate.value * rate.n):,} of {rate.n:,} {noun}".rstrip()
-    return f"{what} ({value:.1f}%, 95% interval {low:.1f}-{high:.1f}%)"
+    return f"{what} ({percent(rate.value)}, 95% interval {interval(rate)})"
 
 
 def brief(rate: Rate | None) -> str:
@@ -145,4 +143,4 @@ def brief(rate: Rate | None) -> str:
     >>> brief(Rate(0.75, 0.3006, 0.9544, 4)), brief(None)
     ('75.0% of 4', '-')
     """
-    return NONE if rate is None else f"{SHARE * rate.value:.1f}% of {rate.n:,}"
+    return NONE if rate is None else f"{percent(rate.value)} of {rate.n:,}"

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from producer.report.comparison.contents import Contents, Side, SideFacts
 from producer.report.comparison.wording import amount_of
-from producer.text import bounds, cost, duration, many, percent, plural
+from producer.text import bounds, cost, latency, many, percent, plural
 
 LEAST_MS: Final = 10.0
 """Latency from which a change of it in percent is more than rounding."""
@@ -71,15 +71,6 @@ def _figures(
         p95=_p95(facts, before),
         cost=_cost(facts, before, item),
     )
-
-
-def latency(ms: float) -> str:
-    """Writes a latency.
-
-    >>> latency(12.3), latency(1234.0)
-    ('12 ms', '1.2 s')
-    """
-    return f"{ms:.0f} ms" if ms < 1000 else duration(ms / 1000)  # noqa: PLR2004 - a second
 
 
 def _p95(facts: SideFacts, before: SideFacts | None) -> str:

@@ -11,7 +11,7 @@ from producer.aggregate.comparison import GOOD, PASS_RATE
 from producer.cases.report.reasons import GAP, Reason, Wordings
 from producer.report.comparison.contents import Contents, Shown, SideFacts, facets_of
 from producer.report.comparison.item_texts import CheckText, ItemTexts
-from producer.report.comparison.side_figures import SideFigures, latency, side_figures
+from producer.report.comparison.side_figures import SideFigures, side_figures
 from producer.report.comparison.word_difference import (
     MOST_STEPS,
     Stretch,
@@ -43,7 +43,7 @@ from producer.report.html.viewer import (
     end,
     tools,
 )
-from producer.text import many, plural
+from producer.text import latency, many, plural
 from shared.names import Outcome
 
 FOLDER: Final = "report/comparison"

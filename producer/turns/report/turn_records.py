@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.json import Decoder
 
-from producer.text import latency
+from producer.text import cost, latency
 from producer.turns.report.opened_rows import ORDINARY, StoredResult, TurnError, result_line
 from producer.turns.report.to_traces import events
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DUPLICATE
@@ -233,7 +233,7 @@ def _mood(result: _Result) -> Mood:
 def _call(call: TracedCall) -> str:
     """Writes what a model call came to in one line."""
     parts = [short(call.model, NAME_CHARS), "from the cache" if call.cached else latency(call.latency_ms)]
-    parts += [f"${call.cost_usd:.4f}"] if call.cost_usd is not None else []
+    parts += [cost(call.cost_usd)] if call.cost_usd is not None else []
     tokens = (call.prompt_tokens, call.completion_tokens)
     parts += [f"{tokens[0]:,} tokens in, {tokens[1] or 0:,} out"] if tokens[0] is not None else []
     return " · ".join([*parts, *[f"{call.attempts} attempts"] * (call.attempts > 1)])

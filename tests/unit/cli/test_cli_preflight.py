@@ -222,8 +222,8 @@ def test_limits_of_answers_bound_the_forecast(tmp_path: Path, capsys: pytest.Cap
         for params in ("", ", params: {max_tokens: 10}")
     ]
     assert costs == [
-        "cost      at most about $0.5120, assuming 256 tokens an answer",
-        "cost      at most about $0.0200",
+        "cost      at most about $0.51, assuming 256 tokens an answer",
+        "cost      at most about $0.02",
     ]
 
 

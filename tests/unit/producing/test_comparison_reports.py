@@ -184,9 +184,9 @@ def test_a_total_is_compared_only_with_one_of_the_same_items() -> None:
         equal = side_figures(contents)
     assert [(side.size, side.p95, side.cost) for side in unequal] == [
         ("4", "900 ms", "$0.0040, $0.001000 per answer"),
-        ("8", "1.8 s", "$0.02, $0.002000 per answer"),
+        ("8", "1,800 ms", "$0.02, $0.002000 per answer"),
     ]
-    assert (equal[1].p95, equal[1].cost) == ("1.8 s (+100%)", "$0.0080, $0.002000 per answer (+100%)")
+    assert (equal[1].p95, equal[1].cost) == ("1,800 ms (+100%)", "$0.0080, $0.002000 per answer (+100%)")
 
 
 def test_latencies_of_copies_are_left_out_and_the_rest_counted() -> None:
@@ -198,7 +198,7 @@ def test_latencies_of_copies_are_left_out_and_the_rest_counted() -> None:
     ]
     with comparison(before, after) as contents:
         sides, latency = side_figures(contents), contents.found.scores["latency_ms"]
-    assert [side.p95 for side in sides] == ["900 ms", "1.8 s (1 timed)"]
+    assert [side.p95 for side in sides] == ["900 ms", "1,800 ms (1 timed)"]
     assert (latency.b, latency.n) == (1800, 1)
 
 

@@ -313,7 +313,7 @@ def test_calls_of_a_live_run_are_shown(tmp_path: Path) -> None:
     assert "p95 40 ms" in text
     rows = articles(text)
     assert "model · model_call · completed · Model m answered in 40 ms" in rows["turn-0"]
-    assert "m · 40 ms · $0.2500 · 10 tokens in, 5 out · 2 attempts" in rows["turn-0"]
+    assert "m · 40 ms · $0.25 · 10 tokens in, 5 out · 2 attempts" in rows["turn-0"]
     assert "Model m answered from the cache" in rows["turn-3"]
     assert "call avoided" in rows["turn-1"]
     assert "answer <b>Yes</b>" in read(rows["turn-0"])
