@@ -84,7 +84,7 @@ class QueryChoice:
 
     def __str__(self) -> str:
         """Returns it as options; empty for all queries."""
-        options = ["--last-failed"] * (self.ids is not None)
+        options = [] if self.ids is None else ["--last-failed"]
         options += [f"--category {name}" for name in self.categories]
         if self.containing:
             options.append(f"-k {self.containing}")

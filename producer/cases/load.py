@@ -434,7 +434,9 @@ def _position(name: str, cases: Sequence[BenchCase]) -> int:
     if is_number and 1 <= int(digits[:9]) <= len(cases):
         return int(digits[:9]) - 1
     numbers = f"cases are numbered from 1 to {count(len(cases))}"
-    hints = [numbers] * (is_number or not ids) + [nearest(name, list(ids))] * bool(ids)
+    hints = [numbers] if is_number or not ids else []
+    if ids:
+        hints.append(nearest(name, list(ids)))
     raise UsageError(f"--case: no case is called {shown(name)}", hint="; ".join(hints))
 
 

@@ -23,11 +23,11 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast | None:
     baselines = read_baselines(source)
     following = start_at(baselines.queries, run.start_from or None)
     chosen = choose(following, options.query_choice)
-    repeats = f" × {plural(run.repeat, 'repeat')}" * (run.repeat > 1)  # noqa: RUF001 - a product
+    repeats = f" × {plural(run.repeat, 'repeat')}" if run.repeat > 1 else ""  # noqa: RUF001 - a product
     marked = [query["id"] for query in chosen if "{{" in query["query"] and "}}" in query["query"]]
     warnings = request_warnings(run.headers, run.bearer_env, os.environ)
     if marked:
-        others = f" (and {count(len(marked) - 1)} more)" * (len(marked) > 1)
+        others = f" (and {count(len(marked) - 1)} more)" if len(marked) > 1 else ""
         mark = f"{source.name}: {marked[0]}{others}"
         warnings.append(f"{mark}: {{{{ }}}} is sent as it is: queries are no templates")
     return Forecast(

@@ -106,7 +106,8 @@ def multiplied_flags() -> int:
         isinstance(node, ast.BinOp)
         and isinstance(node.op, ast.Mult)
         and any(
-            isinstance(side, ast.List | ast.Tuple | ast.JoinedStr) or _is_text(side)
+            isinstance(side, ast.List | ast.Tuple | ast.JoinedStr)
+            or (isinstance(side, ast.Constant) and isinstance(side.value, str | bytes))
             for side in (node.left, node.right)
         )
         and any(_is_condition(side) for side in (node.left, node.right))

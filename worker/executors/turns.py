@@ -124,7 +124,9 @@ class TurnsExecutor:
             has_decided = has_decided or has_committed
         # A suspect is claimed again for its next turn, under the same lease, until nothing is left of it.
         is_over = not (claim.suspect and has_decided) or self._process.leases.should_stop(lease)
-        delays_ms = [BUSY_MS] * bool(claim.busy_threads) + [max(1, due_ms - now_ms())] * bool(due_ms)
+        delays_ms = [BUSY_MS] if claim.busy_threads else []
+        if due_ms:
+            delays_ms.append(max(1, due_ms - now_ms()))
         commit_batch(self._process, lease, batch, summary, back=is_over, delay_ms=min(delays_ms, default=0))
         return is_over or lease.is_lost
 

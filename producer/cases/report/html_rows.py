@@ -244,8 +244,8 @@ class Matrix:
             shown = [_cell(cell, name) for cell, name in zip(cells, names, strict=True)]
             html = fill(TEMPLATE, "row", f"c{case + 1}", lead, shown, _is_short(letters, shown))
             orders = _orders(case, answers)
-            failures = sum(letter in "fe" for letter in letters)
-            urgency = (orders["latency"] or 0) if is_slowest_first else failures * (not self._is_freeform)
+            failures = 0 if self._is_freeform else sum(letter in "fe" for letter in letters)
+            urgency = (orders["latency"] or 0) if is_slowest_first else failures
             rows.add(
                 PageRow(f"c{case + 1}", html, letters, _facets(answers), orders),
                 group=self._group(letters),

@@ -129,7 +129,7 @@ class ItemsHtmlReport:
         figures += [] if row.latency_ms is None else [latency(row.latency_ms)]
         figures += [] if row.cost_usd is None else [cost(row.cost_usd)]
         why = plain(item.message or item.code, GIST_CHARS)
-        reason = plain(why, REASON_CHARS) or FAILED * (row.outcome is Outcome.FAILED)
+        reason = plain(why, REASON_CHARS) or (FAILED if row.outcome is Outcome.FAILED else "")
         return {
             "id": f"i{row.index + 1}",
             "name": item_id(kind, row.index),

@@ -186,7 +186,9 @@ def _reasons(query: OpenedQuery, found: Sequence[FoundByCheck]) -> list[str]:
     if query.code:
         return [plain(query.shown.error, ERROR_CHARS) or query.code]
     failed = [REASON_OF_CHECK[check.name] for check in found if check.word == FAILED]
-    return failed or [NO_CHECK] * (query.row.outcome is Outcome.FAILED)
+    if not failed and query.row.outcome is Outcome.FAILED:
+        return [NO_CHECK]
+    return failed
 
 
 def _figures(query: OpenedQuery, shown: AskedQuery, measured_ms: int | None) -> Iterator[str]:

@@ -81,9 +81,8 @@ def page_of(document: QueriesRun, info: RunInfo, *, is_brief: bool = False) -> P
     meta += [] if summary.duration_s is None else [f"took {duration(summary.duration_s)}"]
     if summary.retried:
         meta.append(f"{summary.retried:,} sent again")
-    meta += [
-        f"passed queries are shown briefly, all of it: proctor results {info.run} --format jsonl"
-    ] * is_brief
+    if is_brief:
+        meta.append(f"passed queries are shown briefly, all of it: proctor results {info.run} --format jsonl")
     has_tables = bool(answered(document))
     return Page(
         "queries",
@@ -187,7 +186,7 @@ def _passed(document: QueriesRun) -> Metric:
     """The card of queries that passed all checks: of those with an answer, and of all."""
     counts, has_answer = document.counts, answered(document)
     rate = document.summary.rates.pass_rate_of_answered
-    facts = [Fact(f"{counts.passed:,} of {has_answer:,} passed")] * bool(has_answer)
+    facts = [Fact(f"{counts.passed:,} of {has_answer:,} passed")] if has_answer else []
     if counts.error and has_answer:
         sent = has_answer + counts.error
         facts.append(Fact(f"{percent(counts.passed / sent)} of all {sent:,} sent"))

@@ -149,7 +149,7 @@ class QueriesMarkdownReport:
         """Yields equal errors as one line with their count, then each failed query with its reasons."""
         lines = [
             f"- **{plural(len(names), 'query')} without an answer:** {markdown(error, ERROR_CHARS)}"
-            f" ({markdown(', '.join(names[:MOST_NAMES]))}{', …' * (len(names) > MOST_NAMES)})"
+            f" ({markdown(', '.join(names[:MOST_NAMES]))}{', …' if len(names) > MOST_NAMES else ''})"
             for error, names in sorted(self._errors.items(), key=lambda each: -len(each[1]))
         ]
         if lines:

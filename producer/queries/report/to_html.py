@@ -118,7 +118,7 @@ class QueriesHtmlReport:
         else:
             chips += [Chip("tag", name, name) for name in traits]
         counts = document.counts
-        lead = [f"{counts.failed:,} failed"] * bool(counts.failed)
+        lead = [f"{counts.failed:,} failed"] if counts.failed else []
         if counts.error:
             lead.append(f"{counts.error:,} without an answer")
         if counts.skipped:

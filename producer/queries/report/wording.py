@@ -63,7 +63,7 @@ def _targets(judged: Sequence[Target]) -> str:
     """Names the missed targets, or says that all of those with answers are met."""
     missed = [target for target in judged if target.status == "FAIL"]
     if not missed:
-        return f"{'all ' * (len(judged) > 1)}{plural(len(judged), 'target')} met" if judged else ""
+        return f"{'all ' if len(judged) > 1 else ''}{plural(len(judged), 'target')} met" if judged else ""
     named = ", ".join(
         f"{NAMES[each.metric]} {value_of(each)} (needs {wanted(each)})" for each in missed[:_NAMED]
     )

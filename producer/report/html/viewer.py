@@ -322,7 +322,7 @@ class Rows:
         yield b'<script type="application/json" data-index>'
         yield _safe(msgspec.json.encode(self._outline()))[:-1] + b',"rows":['
         for at, (_, record) in enumerate(self._index.pieces(self._most)):
-            yield b",\n" * bool(at) + _safe(record)
+            yield b",\n" + _safe(record) if at else _safe(record)
         yield b"]}</script>\n"
         self.close()
 

@@ -49,7 +49,7 @@ class Course:
         """Takes a turn."""
         self._orders.append(order)
         self._levels.append(mood.level if mood.phase else -1.0)
-        self._marks.append(STRENGTH[decision] + 8 * is_frozen)
+        self._marks.append(STRENGTH[decision] + (8 if is_frozen else 0))
 
     def points(self, most: int) -> list["MoodPoint"]:
         """Returns the turns as they were decided; of very many, the strongest of each few."""
@@ -154,7 +154,7 @@ def rail(before: Mood | None, now: Mood, after: Mood | None) -> Markup:
     low = (x + _across(after)) / 2 if after and after.phase else x
     start, stop = (0 if before and before.phase else 50), (100 if after and after.phase else 50)
     line = f"{top:.0f} {start}L{x:.0f} 50L{low:.0f} {stop}"
-    tip = f'<path class="lin tip" d="M{x:.0f} 50h.01"/>' * now.is_measured
+    tip = f'<path class="lin tip" d="M{x:.0f} 50h.01"/>' if now.is_measured else ""
     return markup(
         '<svg viewBox="0 0 68 100" preserveAspectRatio="none">'
         f'<path class="area" d="M0 {start}L{line}L0 {stop}Z"/><path class="lin" d="M{line}"/>{tip}</svg>'

@@ -36,11 +36,13 @@ def row_of(run: str, step: Step, thread: ThreadOfPage, place: str) -> PageRow:
     shown["command"] = f"proctor results {run} --item {item_of(record)} --format json"
     shown["head"] = _head(thread) if step.number == 1 else None
     html = fill(TEMPLATE, "turn", shown)
-    summary = [CHANGED] * record.is_updated + [DISCARDED] * record.is_discarded
+    summary = [CHANGED] if record.is_updated else []
+    if record.is_discarded:
+        summary.append(DISCARDED)
     facets = {
         "decision": [record.decision],
         "rule": [f"{record.rule} {RULES[str(record.rule)]}"] if record.rule else [],
-        "freeze": [FROZEN] * record.is_frozen,
+        "freeze": [FROZEN] if record.is_frozen else [],
         "summary": summary,
         "code": [short(record.code, NAME_CHARS)] if record.code else [],
         "thread": [place],
@@ -59,7 +61,7 @@ def _head(thread: ThreadOfPage) -> dict[str, Any]:
     counts = [(f"{thread.decisions[word]:,}", word, "") for word in ("must", "should", "skip", SKIPPED)]
     counts += [(f"{thread.freezes:,}", FROZEN, "c"), (f"{thread.errors:,}", "failed", "e")]
     return {
-        "span": f"over {span}" * bool(span),
+        "span": f"over {span}" if span else "",
         "counts": [each for each in counts if each[0] != "0"],
         "chart": thread.drawn(),
     }
@@ -109,7 +111,8 @@ def _mood(record: TurnRecord) -> str:
     mood = record.mood
     if not mood.phase:
         return ""
-    return f"affect {mood.level:.2f}, {mood.phase}" + f", {short(mood.label, NAME_CHARS)}" * bool(mood.label)
+    label = f", {short(mood.label, NAME_CHARS)}" if mood.label else ""
+    return f"affect {mood.level:.2f}, {mood.phase}{label}"
 
 
 def _summary_change(step: Step) -> str:

@@ -31,7 +31,7 @@ def opening(document: TurnsRun, info: RunInfo, looks: Sequence[str], *, frozen_t
     """
     verdict = verdict_with(document, outcome(document))
     threads = plural(document.summary.threads, "thread")
-    peaks = [f"Peaks froze turns in {frozen_threads:,} of {threads}."] * bool(frozen_threads)
+    peaks = [f"Peaks froze turns in {frozen_threads:,} of {threads}."] if frozen_threads else []
     left = [f"{word} {number}" for word, number in remarks(document) if word not in _IN_VERDICT]
     page = Page(
         "turns",

@@ -202,7 +202,7 @@ def first_to_read(threads: Sequence[ThreadOfPage], ranked: Sequence[int]) -> str
     if not ranked:
         return ""
     thread = threads[ranked[0]]
-    problems = [f"{plural(thread.errors, 'failed turn')}"] * bool(thread.errors)
+    problems = [plural(thread.errors, "failed turn")] if thread.errors else []
     if thread.freezes:
         problems.append(plural(thread.freezes, "freeze"))
     if thread.discarded:

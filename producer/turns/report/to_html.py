@@ -130,8 +130,11 @@ class TurnsHtmlReport:
                 "strip": thread.small(),
             }
             is_text = rank >= THREADS_AT_ONCE
-            out.write(b"<noscript>" * (is_text and not place) + fill(TEMPLATE, "thread", shown))
-            out.write(b"</noscript>" * (is_text and (place == THREADS_AT_ONCE - 1 or rank == len(order) - 1)))
+            if is_text and not place:
+                out.write(b"<noscript>")
+            out.write(fill(TEMPLATE, "thread", shown))
+            if is_text and (place == THREADS_AT_ONCE - 1 or rank == len(order) - 1):
+                out.write(b"</noscript>")
         out.write(fill(TEMPLATE, "threads_end"))
 
     def _left(self) -> str:
@@ -143,7 +146,7 @@ class TurnsHtmlReport:
 def _sorted_by(threads: Threads) -> str:
     """Returns how threads are sorted."""
     found = threads.threads
-    words = ["failed first"] * any(thread.errors for thread in found)
+    words = ["failed first"] if any(thread.errors for thread in found) else []
     if any(thread.freezes for thread in found):
         words.append("most freezes first")
     return ", ".join(words) or "in run order"

@@ -47,7 +47,7 @@ class Shape(Struct):
     def entries(self, name: str) -> list[str]:
         """Returns what a field says, bounded."""
         if name == "arc":
-            return [short(self.arc)] * bool(self.arc)
+            return [short(self.arc)] if self.arc else []
         texts: list[str] = getattr(self, name)
         return list(map(short, texts[:ENTRIES]))
 
@@ -236,7 +236,8 @@ def _call(call: TracedCall) -> str:
     parts += [cost(call.cost_usd)] if call.cost_usd is not None else []
     tokens = (call.prompt_tokens, call.completion_tokens)
     parts += [f"{tokens[0]:,} tokens in, {tokens[1] or 0:,} out"] if tokens[0] is not None else []
-    return " · ".join([*parts, *[f"{call.attempts} attempts"] * (call.attempts > 1)])
+    parts += [f"{call.attempts} attempts"] if call.attempts > 1 else []
+    return " · ".join(parts)
 
 
 def _trace(run: str, row: TurnRow) -> list[str]:

@@ -35,7 +35,7 @@ def outcome(document: TurnsRun) -> RunOutcome:
     decided, total = counts.decided, counts.total
     decisions = ", ".join(f"{number:,} {name}" for name, number in summary.decisions.items() if number)
     if total and decided == total:
-        text = f"{'all ' * (total > 1)}{plural(total, 'turn')} decided: {decisions}"
+        text = f"{'all ' if total > 1 else ''}{plural(total, 'turn')} decided: {decisions}"
     else:
         text = f"{decided:,} of {plural(total, 'turn')} decided" if total else "no turns"
         if decisions:
