@@ -17,7 +17,7 @@ from producer.cli.compare_inputs import CompareChoice, sides_of
 from producer.cli.output import Output, Style
 from producer.cli.session import Session
 from producer.documents import WrittenFile, as_json
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.comparison.contents import Contents
 from producer.report.comparison.side_figures import side_figures
 from producer.report.comparison.to_markdown import comparison_markdown
@@ -46,7 +46,6 @@ TITLE: Final = 40
 """Cells of the name of a run or file, enough to distinguish A from B."""
 LEAST_REASON: Final = 20
 """Cells of a line that are worth a reason."""
-REASON_CHARS: Final = 300
 MOST_CHECKS: Final = 10
 """Checks that changed, the most first, which the table has; a page has all."""
 TONES: Final[Mapping[str, Style]] = {"better": "green", "worse": "red"}
@@ -202,7 +201,7 @@ def _change_line(output: Output, contents: Contents, pair: Pair) -> str:
     tail = f": {plain(before.word)} → {plain(after.word)}"
     name = cut_middle(plain(shown_pair.name), max(LEAST_NAME, width - 2 - cell_len(tail)))
     painted = f": {_word(output, before.word)} → {_word(output, after.word)}"
-    reason = plain(reason_of(shown_pair), REASON_CHARS)
+    reason = plain(reason_of(shown_pair), Size.REASON)
     width_left = width - 4 - cell_len(name) - cell_len(tail)
     if not reason or width_left < LEAST_REASON:
         return f"  {name}{painted}"

@@ -9,7 +9,7 @@ from producer.cli.output import Output, Style, printable
 from producer.cli.session import Session
 from producer.document import pages_of
 from producer.item_names import names_of
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.interfaces import TurnText
 from producer.report.shown_item import ShownItem, without_quote
 from producer.report.transcript import Spoken
@@ -26,12 +26,8 @@ STYLES: Final[dict[Outcome, Style]] = {
     Outcome.ERROR: "yellow",
     Outcome.SKIPPED: "dim",
 }
-TEXT_CHARS: Final = 20_000
-"""Of one text that is shown whole; `--json` has all of it."""
 NAME_CHARS: Final = 200
 REASON_CHARS: Final = 240
-ANSWER_CHARS: Final = 160
-"""Of an answer in a list."""
 MOST_OTHERS: Final = 50
 """Other answers to the same case."""
 
@@ -99,9 +95,9 @@ def _record(output: Output, item: ShownItem) -> Iterator[str]:
     """Writes an item in two lines; one that is not answered, such as a turn, has what was said instead."""
     figures = output.paint("  ".join(["", *item.figures]), "dim")
     yield f"{output.paint(item.mark, STYLES[item.outcome])} {plain(item.name, NAME_CHARS)}{figures}"
-    reason, answer = plain(without_quote(item.reason), REASON_CHARS), plain(item.answer, ANSWER_CHARS)
+    reason, answer = plain(without_quote(item.reason), REASON_CHARS), plain(item.answer, Size.LINE)
     texts = [text for text in (reason, f"→ {answer}" if answer else "") if text]
-    texts = texts or [plain(spoken.text, ANSWER_CHARS) for spoken in item.asked[-1:]]
+    texts = texts or [plain(spoken.text, Size.LINE) for spoken in item.asked[-1:]]
     if texts:
         yield f"  {hanging('  '.join(texts), '    ')}"
 
@@ -126,10 +122,10 @@ def _spoken(output: Output, spoken: Iterable[Spoken]) -> Iterator[str]:
     for who, text in spoken:
         yield ""
         yield f"  {output.paint(printable(who), 'cyan')}"
-        for line in text[:TEXT_CHARS].split("\n"):
+        for line in text[: Size.WHOLE].split("\n"):
             yield f"    {hanging(printable(line.expandtabs()), '    ')}".rstrip()
-        if len(text) > TEXT_CHARS:
-            yield f"    … {plural(len(text) - TEXT_CHARS, 'more character')}: --json has them"
+        if len(text) > Size.WHOLE:
+            yield f"    … {plural(len(text) - Size.WHOLE, 'more character')}: --json has them"
 
 
 def _checks(output: Output, item: ShownItem) -> Iterator[str]:

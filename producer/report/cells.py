@@ -63,15 +63,6 @@ def plain(text: Any, limit: int | None = None) -> str:
     return line[:most] + ELLIPSIS if is_cut else line
 
 
-def clip(text: Any, size: Size) -> str:
-    """Returns text as one line of printable characters that is no longer than a size; see `plain`.
-
-    >>> len(clip("a" * 1000, Size.NAME))
-    83
-    """
-    return plain(text, size)
-
-
 def markdown(text: Any, limit: int | None = None) -> str:
     """Returns text for a cell of a Markdown table, cut before it is escaped."""
     return plain(text, limit).translate(_MARKDOWN)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import msgspec
 
 from producer.documents import AnyRun
-from producer.report.cells import markdown_table, plain
+from producer.report.cells import Size, markdown_table, plain
 from producer.report.interfaces import ReadFile, Screen, unpainted
 from producer.report.junit import JunitTest
 from producer.report.run_verdict import verdict_with
@@ -27,8 +27,6 @@ MOST_FAILURES: Final = 100
 MOST_ANNOTATIONS: Final = 10
 """Errors, and warnings, that GitHub shows for a step."""
 NAME_CHARS: Final = 200
-MESSAGE_CHARS: Final = 500
-BODY_CHARS: Final = 4_000
 
 
 Tests = Callable[[Iterable[Any]], Iterator[JunitTest]]
@@ -137,7 +135,7 @@ class Annotations(_Failures):
     def _annotation(self, level: str, test: JunitTest) -> str:
         """Makes the annotation of one item."""
         title = plain(f"{test.classname}: {test.name}", NAME_CHARS)
-        text = plain(test.message or test.type, MESSAGE_CHARS) or test.ending
+        text = plain(test.message or test.type, Size.TEXT) or test.ending
         place = None if test.case is None else self._places.get(test.case)
         return command(level, text, title=title, place=place)
 
@@ -187,7 +185,7 @@ def _failure(test: JunitTest) -> list[str]:
 
 def _folded(title: str, text: str, *, is_open: bool = False, is_html: bool = False) -> list[str]:
     """Folds a text under a line; inside `pre` an escaped text means nothing to Markdown."""
-    shown = text if len(text) <= BODY_CHARS else text[:BODY_CHARS] + "..."
+    shown = text if len(text) <= Size.BODY else text[: Size.BODY] + "..."
     printed = "".join(sign for sign in shown if sign == "\n" or sign.isprintable())
     return [
         f"<details{' open' if is_open else ''}><summary>{title if is_html else html(title)}</summary>",

@@ -11,6 +11,7 @@ from typing import BinaryIO, Final, Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from producer.documents import AnyRun
+from producer.report.cells import Size
 from shared.clock import iso_utc
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
@@ -19,10 +20,6 @@ IN_MEMORY: Final = 1 << 20
 """Bytes of tests that need no file."""
 PIECE: Final = 1 << 20
 """Bytes that are copied at once."""
-BODY_CHARS: Final = 4_000
-"""Of what a failure quotes; build servers refuse reports of many megabytes."""
-MESSAGE_CHARS: Final = 500
-"""Of the line that says why."""
 NAME_CHARS: Final = 200
 ELLIPSIS: Final = "..."
 UNKNOWN: Final = "\ufffd"
@@ -185,9 +182,9 @@ def xml_of(test: JunitTest) -> str:
     opening = f"<testcase{_attributes(head)}"
     if test.ending == "passed":
         return f"{opening}/>\n"
-    why = {"message": cut(test.message, MESSAGE_CHARS)} | ({"type": test.type} if test.type else {})
+    why = {"message": cut(test.message, Size.TEXT)} | ({"type": test.type} if test.type else {})
     inner = f"<{test.ending}{_attributes(why)}"
-    body = xml_text(cut(test.body, BODY_CHARS))
+    body = xml_text(cut(test.body, Size.BODY))
     inner += f">{body}</{test.ending}>" if body else "/>"
     return f"{opening}>{inner}</testcase>\n"
 

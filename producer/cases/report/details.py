@@ -10,7 +10,7 @@ from producer.cases.report.opened_rows import OpenedCase, opened
 from producer.cases.report.reasons import reason_of, without_answer
 from producer.cases.report.wording import check_example, check_finding, check_line, dollars, latency
 from producer.documents import AnyRun
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.interfaces import Paint, unpainted
 from producer.report.transcript import asked_line
 from producer.tables import boxed_table, hanging, panel, terminal_width
@@ -33,7 +33,6 @@ PROMPT_MARGIN: Final = len("    answer: ...")
 """Characters around a prompt in its line."""
 LEAST_WIDTH: Final = 20
 """Characters of a prompt, however narrow the terminal is."""
-OUTPUT_CHARS: Final = 500
 MESSAGE_CHARS: Final = 400
 _VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\d[\d.,:]*')
 """Quoted texts and numbers in a message."""
@@ -205,8 +204,8 @@ def _cells(case: OpenedCase) -> tuple[str, str, str, str]:
     if case.result is None:
         return model, "skipped", "", ""
     if case.code:
-        return model, plain(f"{case.code}: {case.message}", OUTPUT_CHARS), "", ""
-    output = plain(case.result.text, OUTPUT_CHARS)
+        return model, plain(f"{case.code}: {case.message}", Size.TEXT), "", ""
+    output = plain(case.result.text, Size.TEXT)
     return model, output, latency(case.row), dollars(case.row.cost_usd)
 
 
@@ -268,5 +267,5 @@ def _stages(case: OpenedCase) -> list[str]:
     for sort, found in (result.differences or {}).items():
         if found and isinstance(found, list | dict):
             lines.append(_line(6, f"{sort}: {plain(str(found), MESSAGE_CHARS)}"))
-    answer = plain(result.text, OUTPUT_CHARS)
+    answer = plain(result.text, Size.TEXT)
     return [*lines, _line(4, f"answer: {answer}")] if answer else lines

@@ -21,7 +21,7 @@ from producer.cases.results import (
     StageEntry,
 )
 from producer.item_ids import item_id
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.html.rendering import Text, cut
 from producer.report.html.viewer import Letter
 from producer.report.transcript import TOOL_CALL, as_read, call_text
@@ -36,8 +36,6 @@ GIST_CHARS: Final = 420
 """Of an output, in its cell."""
 VALUE_CHARS: Final = 400
 """Of one side of a difference."""
-DETAIL_CHARS: Final = 500
-"""Of one entry of what a stage says beside its reason."""
 DIFF_LINES: Final = 200
 """Of an expected object, up to which it is compared line by line."""
 FOLD_CHARS: Final = 90
@@ -296,7 +294,7 @@ def _stage(stage: StageEntry, *, is_brief: bool) -> FoundLine:
     is_told = is_brief and stage.stage is Stage.EQUALITY
     notes = [stage.reason.partition(":")[0] if is_told else stage.reason]
     notes += [
-        f"{key}: {plain(value if isinstance(value, str) else _json(value), DETAIL_CHARS)}"
+        f"{key}: {plain(value if isinstance(value, str) else _json(value), Size.TEXT)}"
         for key, value in stage.detail.items()
         if value not in EMPTY_VALUES and key not in _SHOWN_ELSEWHERE
     ]
@@ -317,7 +315,7 @@ def _check(row: CheckRow) -> FoundLine:
 
 def _vote(vote: JudgeVote) -> str:
     """What one judge of a panel answered."""
-    reason = plain(vote.reason, DETAIL_CHARS)
+    reason = plain(vote.reason, Size.TEXT)
     return f"{vote.model}: {vote.verdict or 'unreachable'}" + (f", {reason}" if reason else "")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from producer.image_types import media_type_of
+from producer.report.cells import Size
 from producer.report.html.rendering import fill
 from producer.report.html.spool import Spool
 from producer.tables import cut_middle
@@ -26,7 +27,6 @@ IMAGE_BYTES: Final = 200_000
 """The largest image that a page shows."""
 PAGE_BYTES: Final = 20_000_000
 """All images of a page together."""
-NAME_CHARS: Final = 80
 HASH_CHARS: Final = 12
 """Of the hash that stands for an image without a name."""
 _decode: Final = msgspec.msgpack.Decoder(Image).decode
@@ -78,7 +78,7 @@ class PageImages:
         image, hashed = self._image(stored), f"{stored[:HASH_CHARS]}…"
         if image is None:
             return Picture(hashed, "not stored with the run")
-        name, amount = cut_middle(image.name or hashed, NAME_CHARS), size(len(image.data))
+        name, amount = cut_middle(image.name or hashed, Size.NAME), size(len(image.data))
         media_type = media_type_of(image.data)  # what is stored as its type proves nothing
         if media_type is None:
             return Picture(name, f"{amount}, not shown: no PNG, JPEG, GIF or WebP")

@@ -14,7 +14,7 @@ from producer.cases.report.html_images import PageImages
 from producer.cases.report.opened_rows import OpenedCase
 from producer.cases.report.reasons import Wordings, reason_of
 from producer.cases.report.wording import seconds
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.html.rendering import Text, fill, markup, readable, text_limit
 from producer.report.html.spool import Spool
 from producer.report.html.viewer import MOST_VALUES, WORST_FIRST, Group, Letter, PageRow, Rows
@@ -26,18 +26,12 @@ from shared.contracts.case_run import CasePayload, CaseRun
 TEMPLATE: Final = "cases/report/page.html.j2"
 MOST_ROWS: Final = 100_000
 """Cases that a page shows."""
-ASKED_CHARS: Final = 300
-"""Of the input of a case, beside its row."""
-NAME_CHARS: Final = 80
-"""Of a name; a longer one is cut in its middle."""
 FACETS: Final = ("tag", "reason", "status")
 ORDERS: Final = ("latency", "cost", "case")
 CASES_APART: Final = 1 << 24
 """More than a run has cases: a row's sort key is its rank by failures times this, plus its case number."""
 MOST_URGENT: Final = 1 << 15
 """Failures or milliseconds of a row that count for its place; more sort as this many."""
-LINE_CHARS: Final = 60
-"""Of an answer that fits one line."""
 
 Column = tuple[str, str]
 """A model and the id of a prompt; the id is empty where a run has no prompts."""
@@ -262,8 +256,8 @@ class Matrix:
         self._note_cuts([message.text for message in asked])
         return KeptLead(
             title_of(item),
-            plain(asked_line(item), ASKED_CHARS),
-            [(name, plain(str(value), ASKED_CHARS)) for name, value in values.items()],
+            plain(asked_line(item), Size.REASON),
+            [(name, plain(str(value), Size.REASON)) for name, value in values.items()],
             list(item.tags),
             fill(TEMPLATE, "transcript", asked).decode() if asked else "",
         )
@@ -312,24 +306,24 @@ def name_of(column: Column) -> str:
     >>> name_of(("acme/quick", "terse")), name_of(("acme/quick", ""))
     ('acme/quick · terse', 'acme/quick')
     """
-    return " · ".join(cut_middle(part, NAME_CHARS) for part in column if part)
+    return " · ".join(cut_middle(part, Size.NAME) for part in column if part)
 
 
 def title_of(item: CasePayload) -> str:
     """Names a case by its id, or else by its number."""
-    return cut_middle(item.name, NAME_CHARS)
+    return cut_middle(item.name, Size.NAME)
 
 
 def _shown_lead(lead: KeptLead, varying: AbstractSet[str]) -> ShownLead:
     """Returns what the template shows before the cells of a row: the variables that tell it from others."""
     values = [f"{name}: {value}" for name, value in lead.vars if name in varying]
-    gist = plain(" · ".join(values), ASKED_CHARS) if values else lead.input
+    gist = plain(" · ".join(values), Size.REASON) if values else lead.input
     return ShownLead(lead.title, gist, lead.tags, markup(lead.messages))
 
 
 def _is_short(letters: str, cells: Iterable[ShownCell]) -> bool:
     """Returns whether all answers of a row passed and fit a line, so that its lead should too."""
-    return set(letters) <= {"p", "-"} and all(len(cell.gist) <= LINE_CHARS for cell in cells)
+    return set(letters) <= {"p", "-"} and all(len(cell.gist) <= Size.CELL for cell in cells)
 
 
 def _letter(answers: Sequence[KeptAnswer]) -> Letter:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from producer.report.cells import Size
 from producer.report.html.rendering import cut
 from shared.contracts.case_run import CaseRun
 from shared.scrubbing import scrubbed
@@ -11,8 +12,6 @@ from shared.upstream.model_target import ModelTarget
 
 Facts = Sequence[tuple[str, str]]
 """Names and texts."""
-VALUE_CHARS: Final = 4_000
-"""Of a parameter, such as a list of tools."""
 OF_PROVIDER: Final = "the provider's own endpoint"
 
 
@@ -115,4 +114,4 @@ def _shown(params: Mapping[str, Any]) -> str:
         f"{name} {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in params.items()
     ]
-    return "\n".join(cut(scrubbed(line, []), VALUE_CHARS).shown for line in lines)
+    return "\n".join(cut(scrubbed(line, []), Size.BODY).shown for line in lines)

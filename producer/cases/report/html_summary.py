@@ -13,7 +13,7 @@ from producer.cases.documents import (
     ModelFigures,
     PromptModelFigures,
 )
-from producer.cases.report.html_rows import NAME_CHARS, Column, Pairs
+from producer.cases.report.html_rows import Column, Pairs
 from producer.cases.report.html_settings import settings_of
 from producer.cases.report.opened_rows import SKIPPED
 from producer.cases.report.wording import (
@@ -28,6 +28,7 @@ from producer.cases.report.wording import (
     remarks,
     seconds,
 )
+from producer.report.cells import Size
 from producer.report.html.charts import TONES, Point, Series, bars, scatter
 from producer.report.html.rendering import markup
 from producer.report.html.viewer import Fact, Metric, Page
@@ -309,7 +310,7 @@ def _leader(summary: CasesSummary, pairs: Pairs, order: Sequence[Column]) -> lis
     if len(models) < 2 or models[0].pass_rate is None:  # noqa: PLR2004 - a single model has no lead
         return []
     best, second = models[:2]
-    names = [cut_middle(each.model, NAME_CHARS) for each in (best, second)]
+    names = [cut_middle(each.model, Size.NAME) for each in (best, second)]
     scores = [f"{each.passed:,} of {each.rates.pass_rate.n:,}" for each in (best, second)]
     if best.pass_rate == second.pass_rate:
         return [f"{names[0]} and {names[1]} passed equally many: {scores[0]}."]

@@ -5,10 +5,9 @@ from typing import Final
 from producer.cases.documents import Agreement, JudgingFigures
 from producer.cases.report.wording import NONE, dollars, interval
 from producer.documents import Rate
-from producer.report.cells import ReportTable, plain
+from producer.report.cells import ReportTable, Size, plain
 from producer.text import percent, plural
 
-NAME_CHARS: Final = 60
 COLUMNS: Final = (
     "Judge",
     "PASS",
@@ -59,7 +58,7 @@ def judge_table(judge: JudgingFigures) -> ReportTable:
         return ReportTable("Judges", 1, (), [])
     rows = [
         [
-            plain(each.model, NAME_CHARS),
+            plain(each.model, Size.CELL),
             *(f"{number:,}" for number in (each.passed, each.failed, each.unclear, each.unreached)),
             brief(each.with_panel),
             brief(each.consistency.same if each.consistency else None),
@@ -79,7 +78,7 @@ def _decided(judge: JudgingFigures) -> list[str]:
     """What the judges passed."""
     if not judge.pass_rate:
         return []
-    names = [plain(each.model, NAME_CHARS) for each in judge.judges]
+    names = [plain(each.model, Size.CELL) for each in judge.judges]
     who = f"a panel of {len(names)} judges" if len(names) > 1 else names[0]
     return [f"{who} accepted {_of(judge.pass_rate, 'non-identical outputs')}"]
 

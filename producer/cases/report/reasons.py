@@ -6,15 +6,11 @@ from typing import Any, Final, NamedTuple
 
 from producer.cases.report.opened_rows import OpenedCase
 from producer.cases.results import CaseResult, DifferencesFound
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from shared.names import Outcome
 
 REASON_CHARS: Final = 240
 """Of a reason."""
-VALUE_CHARS: Final = 60
-"""Of a value in a reason."""
-KIND_CHARS: Final = 80
-"""Of a kind of reasons."""
 MOST_KINDS: Final = 20_000
 """Kinds of which a text is kept."""
 GAP: Final = "…"
@@ -62,7 +58,7 @@ class Wordings:
 
     def of(self, kind: str) -> str:
         """Returns the words of a kind."""
-        words = plain(self._firsts.get(kind, kind), KIND_CHARS)
+        words = plain(self._firsts.get(kind, kind), Size.NAME)
         return f"{words} and similar" if kind in self._several else words
 
 
@@ -100,7 +96,7 @@ def without_values(text: str) -> str:
     ('… characters, at least … are needed', 'contains_any')
     """
     bare = re.sub(r"…(\s*…)+", "…", _VALUES.sub(GAP, without_answer(plain(text, REASON_CHARS))))
-    return plain(bare.rstrip(" …:.,;") or bare, KIND_CHARS)
+    return plain(bare.rstrip(" …:.,;") or bare, Size.NAME)
 
 
 def _difference(found: DifferencesFound) -> Reason | None:
@@ -120,7 +116,7 @@ def _difference(found: DifferencesFound) -> Reason | None:
         text, kind = f"{path} has {_value(first.value)} {often}", "is there too often or too rarely"
     if more := len(entries) - 1 + found.omitted:
         text += f", and {more:,} more"
-    kind = plain(f"{_PLACES.sub('/*', path)} {kind}", KIND_CHARS)
+    kind = plain(f"{_PLACES.sub('/*', path)} {kind}", Size.NAME)
     return Reason(plain(text, REASON_CHARS), kind, kind)
 
 
@@ -139,4 +135,4 @@ def _check(result: CaseResult) -> Reason | None:
 def _value(value: Any) -> str:
     """Writes a value, cut."""
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= VALUE_CHARS else f"{text[:VALUE_CHARS]}…"
+    return text if len(text) <= Size.CELL else f"{text[: Size.CELL]}…"

@@ -25,7 +25,7 @@ from producer.cases.report.wording import (
     remarks,
     repeat_table,
 )
-from producer.report.cells import ReportTable, plain
+from producer.report.cells import ReportTable, Size, plain
 from producer.report.interfaces import Details, Paint, Screen, unpainted
 from producer.report.run_title import head_of, last_lines
 from producer.tables import fitted_table, hanging
@@ -35,9 +35,6 @@ from shared.runs import RunInfo
 
 COLUMNS: Final = ("case", "model", "outcome", "status", "latency", "cost", "message")
 """Of the table of results."""
-CELL_CHARS: Final = 60
-"""Longest text in a cell."""
-MESSAGE_CHARS: Final = 160
 MOST_ROWS: Final = 50
 """Rows of a table by prompt, tag or check."""
 RATE: Final = "Pass rate"
@@ -88,13 +85,13 @@ def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
     """Returns results as cells of a table with `COLUMNS`, safe to print."""
     return [
         [
-            plain(case.item.name, CELL_CHARS),
-            plain(model_and_prompt(case.item), CELL_CHARS),
+            plain(case.item.name, Size.CELL),
+            plain(model_and_prompt(case.item), Size.CELL),
             case.row.outcome.value,
             case.answer.status or "",
             latency(case.row) if case.result else "",
             dollars(case.row.cost_usd) if case.result and not case.code else "",
-            plain(f"{case.code}: {case.message}" if case.code else case.message, MESSAGE_CHARS),
+            plain(f"{case.code}: {case.message}" if case.code else case.message, Size.LINE),
         ]
         for case in opened(rows)
     ]
@@ -105,7 +102,7 @@ def _models(summary: CasesSummary, paint: Paint) -> list[str]:
     if summary.is_freeform:
         fast = [
             (
-                plain(model.model, CELL_CHARS),
+                plain(model.model, Size.CELL),
                 p50(model.latency_ms),
                 p95(model.latency_ms),
                 _throughput(model),
@@ -125,7 +122,7 @@ def _model_row(model: ModelFigures, *, has_errors: bool) -> list[str]:
     rates, is_answered = model.rates, model.pass_rate is not None
     of_answered = percent(rates.pass_rate_of_answered.value) if is_answered else ""
     return [
-        plain(model.model, CELL_CHARS),
+        plain(model.model, Size.CELL),
         "" if has_errors else percent(model.pass_rate),
         percent(model.pass_rate) if has_errors else "",
         of_answered if has_errors else "",
@@ -170,7 +167,7 @@ def _drawn(table: ReportTable, paint: Paint) -> list[str]:
     """Draws a table below its title; nothing without rows."""
     if not table.rows:
         return []
-    rows = table.safe_rows(lambda name: plain(name, CELL_CHARS))
+    rows = table.safe_rows(lambda name: plain(name, Size.CELL))
     return ["", paint(table.title, "bold"), *table_lines(table.columns, rows, paint, names=table.names)]
 
 

@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 from producer.cases.documents import CasesRun, CasesSummary
 from producer.cases.report.groups import group_tables, without_empty_columns
 from producer.cases.report.html_images import PageImages
-from producer.cases.report.html_rows import NAME_CHARS, TEMPLATE, Column, Matrix
+from producer.cases.report.html_rows import TEMPLATE, Column, Matrix
 from producer.cases.report.html_settings import popover_of_model, popover_of_prompt, popovers_of
 from producer.cases.report.html_summary import (
     charts_of,
@@ -27,7 +27,7 @@ from producer.cases.report.judge_trust import judge_lines, judge_table
 from producer.cases.report.opened_rows import opened
 from producer.cases.report.reasons import NOT_ASKED
 from producer.cases.report.wording import FREEFORM
-from producer.report.cells import ReportTable
+from producer.report.cells import ReportTable, Size
 from producer.report.html.rendering import fill
 from producer.report.html.viewer import Chip, ColumnSpan, Head, Rows, begin, end, popover, tools
 from producer.report.interfaces import ReadFile
@@ -162,7 +162,7 @@ class CasesHtmlReport:
         metrics = [metric._replace(popover=each) for metric, each in zip(metrics, opened_by, strict=True)]
         columns = Counter(model for model, _ in order) if has_spans else {}
         spans = [
-            ColumnSpan(cut_middle(model, NAME_CHARS), number, popover_of_model(run, model))
+            ColumnSpan(cut_middle(model, Size.NAME), number, popover_of_model(run, model))
             for model, number in columns.items()
         ]
         notes = [] if self._is_freeform else [self._first(is_all_passed=is_all_passed)]

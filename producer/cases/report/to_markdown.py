@@ -26,7 +26,7 @@ from producer.cases.report.wording import (
     repeat_table,
     untold_checks,
 )
-from producer.report.cells import ReportTable, markdown, markdown_table
+from producer.report.cells import ReportTable, Size, markdown, markdown_table
 from producer.report.run_verdict import verdict_with
 from producer.report.transcript import asked_line
 from shared.codecs.item_rows import ItemRow
@@ -36,8 +36,6 @@ from shared.runs import RunInfo
 MOST_CASES: Final = 500
 """Failed cases, or prompts of a freeform run, that are listed; JSON Lines has them all."""
 PROMPT_CHARS: Final = 100
-OUTPUT_CHARS: Final = 500
-MESSAGE_CHARS: Final = 300
 
 
 class CasesMarkdownReport:
@@ -99,7 +97,7 @@ class CasesMarkdownReport:
             rows = [
                 [
                     markdown(case.item.model, PROMPT_CHARS),
-                    markdown(f"{case.code}: {case.message}" if case.code else _output(case), OUTPUT_CHARS),
+                    markdown(f"{case.code}: {case.message}" if case.code else _output(case), Size.TEXT),
                     latency(case.row),
                     dollars(case.row.cost_usd),
                 ]
@@ -118,7 +116,7 @@ class CasesMarkdownReport:
                 markdown(model_and_prompt(case.item), PROMPT_CHARS),
                 case.status,
                 markdown(asked_line(case.item), PROMPT_CHARS),
-                markdown(_why(case), MESSAGE_CHARS),
+                markdown(_why(case), Size.REASON),
             ]
             for case in self._failed
         ]

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from producer.cli.thread_view import FoundTurn, ThreadView
     from shared.runs.threads import ThreadStore
 
-TEXT_CHARS: Final = 300
-"""Of a message in a conversation."""
 ROLE_CELLS: Final = 9
 """Of `assistant`."""
 _STYLES: Final[dict[str, "Sequence[Style]"]] = {"must": ("bold",), "should": (), "skip": ("dim",)}
@@ -183,14 +181,14 @@ def _print_head(session: Session, view: "ThreadView") -> None:
 
 def _print_turns(session: Session, turns: "Sequence[FoundTurn]") -> None:
     """Writes the last turns of a thread as a conversation, oldest first, with each decision below."""
-    from producer.report.cells import plain  # noqa: PLC0415 - start-up: `--help` must not load it
+    from producer.report.cells import Size, plain  # noqa: PLC0415 - start-up: `--help` must not load it
 
     output, digits = session.output, max(len(str(last.etag)) for last in turns)
     indent = digits + ROLE_CELLS + 4
     lines = [""]
     for last in turns:
         shown = last.shown()
-        text = output.folded(plain(shown.text, TEXT_CHARS) or shown.name, indent=indent)
+        text = output.folded(plain(shown.text, Size.REASON) or shown.name, indent=indent)
         lines.append(f"{last.etag:>{digits}}  {shown.role:<{ROLE_CELLS}}  {text}")
         head = shown.decision
         painted = output.paint(printable(head), *_STYLES.get(head, ("yellow",)))
@@ -198,7 +196,7 @@ def _print_turns(session: Session, turns: "Sequence[FoundTurn]") -> None:
             head += "  ❄ frozen"
             painted += f"  {output.paint('❄ frozen', 'cyan')}"
         inner = indent + len(head) + 2
-        why = output.folded(plain(shown.reason, TEXT_CHARS), indent=inner)
+        why = output.folded(plain(shown.reason, Size.REASON), indent=inner)
         lines.append(f"{' ' * indent}{painted}  {output.paint(why, 'dim')}")
         became = output.folded(" · ".join([*shown.became, last.place]), indent=indent)
         lines.append(" " * indent + output.paint(became, "dim"))

@@ -6,7 +6,7 @@ from typing import Final
 
 from producer.items.documents import ItemsRun
 from producer.items.report.opened_rows import opened
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.interfaces import Paint, RunOutcome, Screen, unpainted
 from producer.report.run_title import head_of, last_lines
 from producer.report.run_verdict import rated
@@ -15,8 +15,6 @@ from shared.codecs.item_rows import ItemRow
 
 COLUMNS: Final = ("item", "outcome", "attempts", "latency", "result")
 """Of the table of results."""
-CELL_CHARS: Final = 60
-"""Longest text in a cell."""
 
 
 def headline(document: ItemsRun) -> str:
@@ -60,7 +58,7 @@ def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
             "" if item.row.latency_ms is None else latency(item.row.latency_ms),
             plain(
                 f"{item.code}: {item.message}" if item.code else json.dumps(item.result, ensure_ascii=False),
-                CELL_CHARS,
+                Size.CELL,
             ),
         ]
         for item in opened(rows)

@@ -8,13 +8,11 @@ from producer.aggregate.related import ByCase
 from producer.aggregate.statistics import wilson
 from producer.documents import Rate
 from producer.queries.results import AskedQuery, CheckFindings
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.text import latency, plural
 from shared.contracts.query_vocabulary import CHECKS
 from worker.queries.fields import DOCUMENT_FIELDS, at
 
-REASON_CHARS: Final = 300
-"""Of what a check found."""
 PASSED: Final = "pass"
 FAILED: Final = "fail"
 NOT_APPLICABLE: Final = "N/A"
@@ -107,7 +105,7 @@ def found_by_checks(query: AskedQuery) -> list[FoundByCheck]:
         word, reason = word_of(check), _REASONS[name](check)
         if name == "expected_docs" and word == FAILED:
             reason += _without_ids(query)
-        found.append(FoundByCheck(name, word, plain(reason, REASON_CHARS)))
+        found.append(FoundByCheck(name, word, plain(reason, Size.REASON)))
     return found
 
 

@@ -8,7 +8,7 @@ from producer.queries.documents import QueriesRun
 from producer.queries.report.check_reasons import FAILED, NO_CHECK, REASON_OF_CHECK, found_by_checks
 from producer.queries.report.opened_rows import opened
 from producer.queries.results import AskedQuery
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.interfaces import Paint, unpainted
 from producer.tables import hanging, terminal_width
 from producer.text import grouped
@@ -19,8 +19,6 @@ MOST_FAILURES: Final = 10
 """Failed queries that are shown, and errors that differ; `results --failed` lists all."""
 MOST_NAMES: Final = 3
 """Queries that a line of equal errors names."""
-NAME_CHARS: Final = 60
-MESSAGE_CHARS: Final = 300
 ANSWER: Final = "  → "
 """Before the beginning of an answer, which never takes more than its line."""
 ANSWER_CHARS: Final = 100
@@ -59,9 +57,9 @@ class QueryFailures:
         for query in opened(rows):
             if query.result is None or (not query.code and query.result.passed):
                 continue
-            name = plain(query.result.id, NAME_CHARS)
+            name = plain(query.result.id, Size.CELL)
             if query.code:
-                self._add_error(plain(query.explained(self._settings), MESSAGE_CHARS), name)
+                self._add_error(plain(query.explained(self._settings), Size.REASON), name)
             else:
                 self._add_failure(query.result, name)
 
@@ -96,7 +94,7 @@ class QueryFailures:
         self._failures[reason] += 1
         shown = self._failed.setdefault(reason, [])
         if self._failures.total() <= MOST_FAILURES:
-            line = plain(f"{name} {'; '.join(check.reason for check in failed)}", MESSAGE_CHARS)
+            line = plain(f"{name} {'; '.join(check.reason for check in failed)}", Size.REASON)
             answer = plain(result.answer, _room())
             shown.append(_Failure(line, answer))
         else:

@@ -20,7 +20,7 @@ from producer.queries.report.opened_rows import OpenedQuery
 from producer.queries.report.shown_queries import TAG_KEYS, wanted_of
 from producer.queries.report.sources import FoundSource, sources_of
 from producer.queries.results import AskedQuery
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.html.rendering import Text, cut
 from producer.report.html.viewer import Letter
 from producer.text import duration, latency, plural
@@ -32,11 +32,8 @@ from shared.runs import RunInfo
 from shared.runs.info import PATH_KEY
 
 DEFAULT_RUN: Final = QueryRun()
-NAME_CHARS: Final = 80
-"""Of an id, a category or a tag."""
 GIST_CHARS: Final = 240
 """Of a query or an answer, in its row."""
-WHY_CHARS: Final = 300
 SOURCE_CHARS: Final = 90
 MOST_CITED: Final = 3
 """Sources in a row."""
@@ -101,7 +98,7 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
     sources = sources_of(shown.response)
     cited = [source for source in sources if source.is_cited]
     tags = _tags(query, baseline)
-    name = plain(shown.id, NAME_CHARS) + (f" #{row.index % run.repeat + 1}" if run.repeat > 1 else "")
+    name = plain(shown.id, Size.NAME) + (f" #{row.index % run.repeat + 1}" if run.repeat > 1 else "")
     client_ms = None if result is None else result.client_ms
     filled = {
         "id": element_id(row.index),
@@ -109,7 +106,7 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
         "letter": letter,
         "word": WORDS[letter],
         "gist": plain(shown.query, GIST_CHARS),
-        "category": plain(shown.category, NAME_CHARS),
+        "category": plain(shown.category, Size.NAME),
         "tags": tags,
         "why": _why(query, found),
         "figures": list(_figures(query, shown, client_ms)),
@@ -125,7 +122,7 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
     }
     facets = {
         "reason": _reasons(query, found),
-        "category": [plain(shown.category, NAME_CHARS)],
+        "category": [plain(shown.category, Size.NAME)],
         "tag": tags,
     }
     return ShownQuery(filled, letter, facets, client_ms)
@@ -158,7 +155,7 @@ def _tags(query: OpenedQuery, baseline: Mapping[str, Any]) -> list[str]:
     tags = [OUT_OF_SCOPE] if (result or AskedQuery(baseline)).is_oos else []
     for key in TAG_KEYS:
         value = baseline.get(key)
-        tags += [plain(tag, NAME_CHARS) for tag in (value if isinstance(value, list) else [value])]
+        tags += [plain(tag, Size.NAME) for tag in (value if isinstance(value, list) else [value])]
     if result is not None and not query.code:
         tags += [] if result.is_citation_applicable else [NO_CITATION]
         tags += [NO_KEYWORD] if result.is_vacuous else []
@@ -172,11 +169,11 @@ def _why(query: OpenedQuery, found: Sequence[FoundByCheck]) -> str:
     if query.result is None:
         return "the run ended before it was sent"
     if query.code:
-        return plain(query.shown.error, WHY_CHARS)
+        return plain(query.shown.error, Size.REASON)
     failed = [check.reason for check in found if check.word == FAILED]
     if not failed and query.row.outcome is Outcome.FAILED:
         return NO_CHECK
-    return plain("; ".join(failed), WHY_CHARS)
+    return plain("; ".join(failed), Size.REASON)
 
 
 def _reasons(query: OpenedQuery, found: Sequence[FoundByCheck]) -> list[str]:
@@ -270,7 +267,7 @@ def _times(query: OpenedQuery) -> Iterator[tuple[str, str]]:
         yield "began", iso_utc(row.started_ms)
     for key, value in result.metadata.items():
         if key not in {"latencyMs", "query"} and value not in (None, "", []):
-            yield plain(key, NAME_CHARS), plain(value if isinstance(value, str) else _json(value), WHY_CHARS)
+            yield plain(key, Size.NAME), plain(value if isinstance(value, str) else _json(value), Size.REASON)
 
 
 def _source(source: FoundSource, limit: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from producer.queries.report.to_json import results_json, run_config
 from producer.queries.report.to_markdown import Sections, table, verdict_markdown
 from producer.queries.report.wording import outcome
 from producer.queries.results import AskedQuery
-from producer.report.cells import csv_lines, markdown
+from producer.report.cells import Size, csv_lines, markdown
 from producer.report.run_verdict import verdict_with
 from producer.text import plural
 from shared.codecs.item_rows import ItemRow
@@ -34,7 +34,6 @@ MOST_FAILURES: Final = 500
 """Failed queries that Markdown lists; `proctor results` lists all."""
 MOST_NAMES: Final = 10
 """Queries that a line of equal errors names."""
-ERROR_CHARS: Final = 300
 ANSWER_CHARS: Final = 200
 _NO_RESULTS: Final = b'"results": []\n}\n'
 """How a results file without results ends."""
@@ -148,7 +147,7 @@ class QueriesMarkdownReport:
     def _blocks(self) -> Iterator[str]:
         """Yields equal errors as one line with their count, then each failed query with its reasons."""
         lines = [
-            f"- **{plural(len(names), 'query')} without an answer:** {markdown(error, ERROR_CHARS)}"
+            f"- **{plural(len(names), 'query')} without an answer:** {markdown(error, Size.REASON)}"
             f" ({markdown(', '.join(names[:MOST_NAMES]))}{', …' if len(names) > MOST_NAMES else ''})"
             for error, names in sorted(self._errors.items(), key=lambda each: -len(each[1]))
         ]
@@ -192,7 +191,7 @@ def _failed_row(result: AskedQuery) -> tuple[str, ...]:
     sources = [source.short for source in sources_of(result.response) if source.is_cited]
     return (
         f"{markdown(result.id)}: {markdown(result.query, EXCERPT_CHARS)}",
-        markdown("; ".join(failures(result)) or "no check is applicable", ERROR_CHARS),
+        markdown("; ".join(failures(result)) or "no check is applicable", Size.REASON),
         markdown(result.answer, ANSWER_CHARS),
         markdown("; ".join(sources), EXCERPT_CHARS) or "none",
     )

@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 from producer.queries.documents import Metrics
 from producer.queries.results import AskedQuery
 from producer.queries.totals import targets
+from producer.report.cells import Size
 from shared.contracts.query_vocabulary import CHECKS, confidence_of
 
 Row = tuple[str, ...]
 Cell = Callable[..., str]
 """Makes hostile text safe for one cell, given the text and its longest length: `plain` or `markdown`."""
 
-QUERY_CHARS: Final = 60
 EXCERPT_CHARS: Final = 100
 LIST_CHARS: Final = 200
 NONE: Final = "None"
@@ -154,7 +154,7 @@ FAILURES: Final = (KEYWORDS, INVENTED, OUT_OF_SCOPE, NOT_APPLICABLE, MISSING)
 
 def _query(query: AskedQuery, cell: Cell) -> str:
     """Names a query: id and the start of its text."""
-    return f"{cell(query.id)}: {cell(query.query, QUERY_CHARS)}"
+    return f"{cell(query.id)}: {cell(query.query, Size.CELL)}"
 
 
 def _scoped(query: AskedQuery, cell: Cell) -> str:

@@ -10,7 +10,7 @@ from producer.queries.report.check_reasons import FAILED, NOT_APPLICABLE, found_
 from producer.queries.report.opened_rows import OpenedQuery, opened
 from producer.queries.report.sources import sources_of
 from producer.queries.results import AskedQuery
-from producer.report.cells import Size, clip
+from producer.report.cells import Size, plain
 from producer.report.shown_item import ShownItem
 from producer.report.transcript import Spoken, content_text
 from producer.text import latency, plural
@@ -43,11 +43,11 @@ def wanted_of(baseline: Mapping[str, Any], shown: AskedQuery) -> Iterator[tuple[
         texts = [text for text in baseline.get(key) or () if isinstance(text, str)]
         if texts:
             marked = (f"✗ {text}" if text in wrong.get(key, ()) else text for text in texts)
-            yield label, clip(", ".join(marked), Size.REASON)
+            yield label, plain(", ".join(marked), Size.REASON)
     for key, value in baseline.items():
         if key not in _KNOWN and value not in (None, "", []):
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            yield clip(key, Size.NAME), clip(text, Size.REASON)
+            yield plain(key, Size.NAME), plain(text, Size.REASON)
 
 
 def shown_queries(info: RunInfo) -> Callable[[ItemRow], ShownItem]:

@@ -15,12 +15,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from shared.contracts.query_vocabulary import json_object
 
 MOST_SOURCES: Final = 30
 """Of one answer that are looked at."""
-NAME_CHARS: Final = 160
 VALUE_CHARS: Final = 200
 _LISTS: Final = {"sources": True, "citations": True, "relatedDocs": False}
 """Lists of a reply, and whether the answer cites what is in them."""
@@ -110,7 +109,7 @@ def _read(entry: Any, *, is_cited: bool) -> FoundSource:
     """Reads one entry, whatever it is."""
     source = FoundSource(is_cited)
     if not isinstance(entry, dict):
-        source.title = plain(_text(entry), NAME_CHARS)
+        source.title = plain(_text(entry), Size.LINE)
         return source
     values = {**json_object(entry.get("metadata")), **{key: entry[key] for key in entry if key != "metadata"}}
     values = {key: value for key, value in values.items() if value not in (None, "", [])}
@@ -122,10 +121,10 @@ def _read(entry: Any, *, is_cited: bool) -> FoundSource:
             if key is not None:
                 taken.add(key)
                 value = _text(values[key])
-                setattr(source, role, value if role == "text" else plain(value, NAME_CHARS))
+                setattr(source, role, value if role == "text" else plain(value, Size.LINE))
                 break
     source.more = {
-        plain(str(key), NAME_CHARS): plain(_text(value), VALUE_CHARS)
+        plain(str(key), Size.LINE): plain(_text(value), VALUE_CHARS)
         for key, value in values.items()
         if key not in taken and names[key] not in _UNTOLD
     }

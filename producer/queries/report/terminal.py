@@ -13,7 +13,7 @@ from producer.queries.report.opened_rows import OpenedQuery, opened
 from producer.queries.report.wording import outcome
 from producer.queries.results import AskedQuery
 from producer.queries.totals import TARGETS, Target, targets
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.interfaces import Details, Paint, Screen, unpainted
 from producer.report.run_title import head_of, last_lines
 from producer.text import duration, latency, plural, share
@@ -24,10 +24,6 @@ from shared.runs import RunInfo
 
 COLUMNS: Final = ("id", "category", "outcome", "confidence", "latency", "why")
 """Of the table of results."""
-CELL_CHARS: Final = 60
-"""Longest text in a cell."""
-WHY_CHARS: Final = 160
-"""Longest reason."""
 MET: Final = "PASS"
 NO_VALUE: Final = "N/A"
 """What the document says of a target."""
@@ -63,14 +59,14 @@ def _cells(query: OpenedQuery) -> list[str]:
     row, result = query.row, query.result
     if result is None:
         baseline = AskedQuery(json_object(msgspec.json.decode(row.line)) if row.line else {})
-        return [plain(baseline.id, CELL_CHARS), "", row.outcome.value, "", "", ""]
+        return [plain(baseline.id, Size.CELL), "", row.outcome.value, "", "", ""]
     return [
-        plain(result.id, CELL_CHARS),
-        plain(result.category, CELL_CHARS),
+        plain(result.id, Size.CELL),
+        plain(result.category, Size.CELL),
         row.outcome.value,
-        plain(confidence_of(result.response)[0], CELL_CHARS),
+        plain(confidence_of(result.response)[0], Size.CELL),
         "" if result.client_ms is None else latency(result.client_ms),
-        plain(query.error or "; ".join(failures(result)), WHY_CHARS),
+        plain(query.error or "; ".join(failures(result)), Size.LINE),
     ]
 
 
@@ -78,7 +74,7 @@ def _headline(document: QueriesRun) -> str:
     """Returns a line with the run and how far it came."""
     counts, summary = document.counts, document.summary
     text = f"{document.state}: {plural(counts.total, 'query')}"
-    text += f" to {plain(summary.api_url, CELL_CHARS)}"
+    text += f" to {plain(summary.api_url, Size.CELL)}"
     if summary.duration_s is None:
         return f"{text}, {counts.done:,} done ({share(counts.done, counts.total)})"
     return f"{text} in {duration(summary.duration_s)}"

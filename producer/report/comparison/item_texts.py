@@ -12,14 +12,13 @@ from producer.aggregate.compared_lines import CaseLine, ComparedCase, ComparedLi
 from producer.cases.report.reasons import without_answer
 from producer.queries.report.check_reasons import FAILED, PASSED, failures, word_of
 from producer.queries.results import AskedQuery
+from producer.report.cells import Size
 from producer.report.transcript import answer_text, as_read, as_text
 from shared.contracts.checks import finding
 from shared.contracts.prompts import SYSTEM_ROLES
 from shared.contracts.query_vocabulary import CHECKS
 
 Line = ComparedLine[Any]
-MOST_CHARS: Final = 20_000
-"""Of one text that are kept."""
 _PASSES: Final = {PASSED: True, FAILED: False}
 SUMMARY: Final = ("arc", "active", "parked", "decisions", "next")
 """Fields of a summary of a thread, in the order in which people read them."""
@@ -182,13 +181,13 @@ def _asked(line: Line) -> str:
 def _texts(line: Line, asked: str, answer: str, reason: str = "") -> ItemTexts:
     """Bounds texts; what an error says is the reason."""
     why = reason if line.error is None else line.error.message or line.error.code
-    left = max(0, len(answer) - MOST_CHARS)
+    left = max(0, len(answer) - Size.WHOLE)
     return ItemTexts(_kept(asked), _kept(answer), _kept(why), left, item=line.item_id)
 
 
 def _kept(text: str) -> str:
     """Bounds a text, and replaces halves of surrogate pairs, which no encoding has."""
-    return text[:MOST_CHARS].encode(errors="replace").decode()
+    return text[: Size.WHOLE].encode(errors="replace").decode()
 
 
 def _listed(value: Any) -> str:

@@ -5,7 +5,7 @@ from html import escape
 from typing import Final
 
 from producer.aggregate.comparison import Comparison
-from producer.report.cells import markdown
+from producer.report.cells import Size, markdown
 from producer.report.comparison.contents import Contents, PairGroup, Shown
 from producer.report.comparison.side_figures import side_figures
 from producer.report.comparison.word_difference import Stretch, compare_words
@@ -23,7 +23,6 @@ from producer.text import many, plural
 MOST_ANSWERS: Final = 50
 """Pairs of a list whose answers are written beside each other."""
 ANSWER_CHARS: Final = 2_000
-REASON_CHARS: Final = 300
 MARKS: Final = {"better": "✓", "worse": "✗"}
 HEADINGS: Final = {
     "broken": "Broken",
@@ -124,7 +123,7 @@ def _row(shown: Shown) -> str:
     """Writes a pair as a row."""
     before, after = shown.pair
     words = (markdown(text) for text in (shown.name, before.word, after.word))
-    return f"| {' | '.join(words)} | {markdown(reason_of(shown), REASON_CHARS)} |"
+    return f"| {' | '.join(words)} | {markdown(reason_of(shown), Size.REASON)} |"
 
 
 def _folded(answers: Sequence[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from producer.aggregate.compared_items import CHECK_PREFIX, Comparing
 from producer.aggregate.comparison import PASS_RATE, Comparison, can_differ
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.text import bounds, cost_each, latency, many, percent, plural
 from shared.names import Outcome
 
@@ -17,8 +17,6 @@ NAMES: Final = {
     "cost_usd": "cost per {item}",
 }
 """Scores as people read them."""
-NAME_CHARS: Final = 60
-"""A smaller price is written as less than this."""
 NO_INTERVAL: Final = "-"
 
 
@@ -107,7 +105,7 @@ def amount_of(name: str, value: float) -> str:
 def _row(found: Comparison, name: str) -> list[str]:
     score, change = found.scores[name], change_of(name, found.scores[name].difference)
     return [
-        plain(score_name(found.comparing, name), NAME_CHARS),
+        plain(score_name(found.comparing, name), Size.CELL),
         amount_of(name, score.a),
         amount_of(name, score.b),
         f"{change} *" if _has_star(found, name) else change,

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-TEXT_CHARS: Final = 20_000
-"""Of one text that are shown on a page with few items."""
+from producer.report.cells import Size
+
 LEAST_CHARS: Final = 1_000
 """Of one text that are shown however many items there are."""
 PAGE_CHARS: Final = 48_000_000
@@ -34,10 +34,10 @@ def text_limit(items: int) -> int:
     >>> text_limit(10), text_limit(2_000), text_limit(20_000)
     (20000, 8000, 1000)
     """
-    return max(LEAST_CHARS, min(TEXT_CHARS, PAGE_CHARS // (3 * max(1, items))))
+    return max(LEAST_CHARS, min(int(Size.WHOLE), PAGE_CHARS // (3 * max(1, items))))
 
 
-def cut(text: str, limit: int = TEXT_CHARS) -> Text:
+def cut(text: str, limit: int = Size.WHOLE) -> Text:
     """Shortens a text and counts what was left out.
 
     >>> cut("abcdef", 4)

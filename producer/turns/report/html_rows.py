@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from producer.report.cells import Size
 from producer.report.html.rendering import fill
 from producer.report.html.viewer import PageRow
 from producer.turns.report.html_affect import rail
 from producer.turns.report.html_threads import Step, ThreadOfPage, changes, deltas, item_of
 from producer.turns.report.opened_rows import withheld_text
-from producer.turns.report.turn_records import ERROR, FIELDS, NAME_CHARS, SKIPPED, TurnRecord, short
+from producer.turns.report.turn_records import ERROR, FIELDS, SKIPPED, TurnRecord, short
 from producer.turns.report.wording import RULES
 
 TEMPLATE: Final = "turns/report/page.html.j2"
@@ -44,7 +45,7 @@ def row_of(run: str, step: Step, thread: ThreadOfPage, place: str) -> PageRow:
         "rule": [f"{record.rule} {RULES[str(record.rule)]}"] if record.rule else [],
         "freeze": [FROZEN] if record.is_frozen else [],
         "summary": summary,
-        "code": [short(record.code, NAME_CHARS)] if record.code else [],
+        "code": [short(record.code, Size.NAME)] if record.code else [],
         "thread": [place],
     }
     orders = {
@@ -70,7 +71,7 @@ def _head(thread: ThreadOfPage) -> dict[str, Any]:
 def _shown(step: Step, thread: ThreadOfPage, place: str) -> dict[str, Any]:
     """Returns what the template shows of a turn."""
     record = step.record
-    message_id = short(record.message_id, NAME_CHARS)
+    message_id = short(record.message_id, Size.NAME)
     lines, more = deltas(step) if record.is_updated else ([], 0)
     date = record.ts[_DATE]
     text = withheld_text(record.chars) if record.is_withheld else record.text
@@ -98,7 +99,7 @@ def _shown(step: Step, thread: ThreadOfPage, place: str) -> dict[str, Any]:
         "rule": record.rule,
         "rule_words": RULES.get(str(record.rule), ""),
         "reason": record.reason,
-        "code": short(record.code, NAME_CHARS),
+        "code": short(record.code, Size.NAME),
         "deltas": lines,
         "more": more,
         "summary_change": _summary_change(step),
@@ -111,7 +112,7 @@ def _mood(record: TurnRecord) -> str:
     mood = record.mood
     if not mood.phase:
         return ""
-    label = f", {short(mood.label, NAME_CHARS)}" if mood.label else ""
+    label = f", {short(mood.label, Size.NAME)}" if mood.label else ""
     return f"affect {mood.level:.2f}, {mood.phase}{label}"
 
 
@@ -140,7 +141,7 @@ def _details(step: Step) -> Mapping[str, Any]:
     was = "not measured" if mood is None or not mood.phase else f"{mood.phase}, {mood.level:.2f}"
     now = f"{record.mood.phase}, {record.mood.level:.2f}" if record.mood.phase else ""
     version = f"{record.etag - 1} → {record.etag}" if _moves_thread(record) else f"{record.etag}"
-    affect = [("before the turn", was), ("after it", now), ("label", short(record.mood.label, NAME_CHARS))]
+    affect = [("before the turn", was), ("after it", now), ("label", short(record.mood.label, Size.NAME))]
     return {
         "fields": fields,
         "kept_by": step.kept_by if is_shown else "",

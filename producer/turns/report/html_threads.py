@@ -8,13 +8,13 @@ from typing import Final, NamedTuple
 import msgspec
 from markupsafe import Markup
 
+from producer.report.cells import Size
 from producer.report.html.spool import Spool
 from producer.text import duration, plural
 from producer.turns.report.html_affect import MOST_POINTS, STRIP_TURNS, Course, chart, strip
 from producer.turns.report.turn_records import (
     ERROR,
     FIELDS,
-    NAME_CHARS,
     SEED,
     SKIPPED,
     Shape,
@@ -33,7 +33,7 @@ class ThreadOfPage:
     """Counts the turns of one thread: decisions, freezes, failures, and the course of its affect."""
 
     def __init__(self, name: str) -> None:
-        self.name = short(name, NAME_CHARS) or UNKNOWN
+        self.name = short(name, Size.NAME) or UNKNOWN
         self.course = Course()
         self.decisions = Counter[str]()
         self.freezes = self.discarded = self.updated = 0

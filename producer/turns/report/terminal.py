@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.interfaces import Paint, Screen, unpainted
 from producer.report.run_title import head_of, last_lines
 from producer.turns.documents import TurnsRun
@@ -16,8 +16,6 @@ BAR_CHARS: Final = 30
 """A bar of a whole run."""
 COLUMNS: Final = ("item", "thread", "message", "outcome", "decision", "rule", "freeze", "summary", "why")
 """Of the table of results."""
-CELL_CHARS: Final = 60
-"""Longest text in a cell."""
 
 
 def summary_text(document: TurnsRun, paint: Paint = unpainted) -> str:
@@ -34,7 +32,7 @@ def summary_text(document: TurnsRun, paint: Paint = unpainted) -> str:
     lines += ["", *_bars(rules, counts.decided, paint), ""]
     lines.append(" · ".join(f"{word} {number}" for word, number in remarks(document)))
     if calls := call_remarks(document):
-        model = plain(summary.model or "", CELL_CHARS)
+        model = plain(summary.model or "", Size.CELL)
         lines.append(" · ".join([f"model {model}", *(f"{word} {number}" for word, number in calls)]))
     return "\n".join([*lines, *last_lines(document)])
 
@@ -44,13 +42,13 @@ def table_rows(rows: Sequence[TurnRow]) -> list[list[str]]:
     return [
         [
             row.item_id,
-            *(plain(text, CELL_CHARS) for text in (result.thread_id, result.message_id)),
+            *(plain(text, Size.CELL) for text in (result.thread_id, result.message_id)),
             row.outcome.value,
             result.decision or "",
             str(result.rule or ""),
             "frozen" if result.peak_guardrail_active else "",
             "updated" if result.summary_updated else "",
-            plain(f"{row.error.code}: {row.error.message}" if row.error else result.reason, CELL_CHARS),
+            plain(f"{row.error.code}: {row.error.message}" if row.error else result.reason, Size.CELL),
         ]
         if (result := row.result)
         else [row.item_id, "", "", row.outcome.value, "", "", "", "", ""]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO, Final
 
+from producer.report.cells import Size
 from producer.report.html.rendering import fill, text_limit
 from producer.report.html.viewer import Chip, Group, Head, Rows, end, tools
 from producer.text import plural
@@ -19,7 +20,7 @@ from producer.turns.report.html_rows import (
 from producer.turns.report.html_summary import FOLDER, facts_of, opening, summary_of
 from producer.turns.report.html_threads import Threads, first_to_read, item_of
 from producer.turns.report.opened_rows import MESSAGE_CHARS
-from producer.turns.report.turn_records import NAME_CHARS, SKIPPED, record_of, short
+from producer.turns.report.turn_records import SKIPPED, record_of, short
 from producer.turns.totals import ranked
 from shared.runs import RunInfo, TurnRow
 
@@ -70,7 +71,7 @@ class TurnsHtmlReport:
         out.write(opening(document, self._info, looks, frozen_threads=frozen))
         rows, firsts = self._rows(order)
         codes = [
-            Chip("code", short(code, NAME_CHARS), code, "e") for code, _ in ranked(document.summary.errors)
+            Chip("code", short(code, Size.NAME), code, "e") for code, _ in ranked(document.summary.errors)
         ]
         codes = [chip for chip in codes if rows.answers("code")[chip.value]]
         out.write(

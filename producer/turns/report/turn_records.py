@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.json import Decoder
 
+from producer.report.cells import Size
 from producer.text import cost, latency
 from producer.turns.report.opened_rows import ORDINARY, StoredResult, TurnError, result_line
 from producer.turns.report.to_traces import events
@@ -16,17 +17,13 @@ from worker.breakpoint.trace import MODEL_CALL, Event, TracedCall
 
 FIELDS: Final = ("arc", "active", "parked", "decisions", "next")
 """Of a summary, in the order in which people read them."""
-NAME_CHARS: Final = 80
-"""Of the name of a thread or a message."""
-LINE_CHARS: Final = 300
-"""Of a reason, of an entry of a memento, and of a line of a trace."""
 ENTRIES: Final = 40
 """Entries of one field of a memento."""
 ERROR: Final = "error"
 SKIPPED: Final = "not decided"
 
 
-def short(text: str, most: int = LINE_CHARS) -> str:
+def short(text: str, most: int = Size.REASON) -> str:
     """Cuts a text; what is not printable in it is replaced when the page is filled in.
 
     >>> short("abcdef", 4)
@@ -232,7 +229,7 @@ def _mood(result: _Result) -> Mood:
 
 def _call(call: TracedCall) -> str:
     """Writes what a model call came to in one line."""
-    parts = [short(call.model, NAME_CHARS), "from the cache" if call.cached else latency(call.latency_ms)]
+    parts = [short(call.model, Size.NAME), "from the cache" if call.cached else latency(call.latency_ms)]
     parts += [cost(call.cost_usd)] if call.cost_usd is not None else []
     tokens = (call.prompt_tokens, call.completion_tokens)
     parts += [f"{tokens[0]:,} tokens in, {tokens[1] or 0:,} out"] if tokens[0] is not None else []
