@@ -26,8 +26,6 @@ STYLES: Final[dict[Outcome, Style]] = {
     Outcome.ERROR: "yellow",
     Outcome.SKIPPED: "dim",
 }
-NAME_CHARS: Final = 200
-REASON_CHARS: Final = 240
 MOST_OTHERS: Final = 50
 """Other answers to the same case."""
 
@@ -94,8 +92,8 @@ def print_records(output: Output, items: Iterable[ShownItem]) -> None:
 def _record(output: Output, item: ShownItem) -> Iterator[str]:
     """Writes an item in two lines; one that is not answered, such as a turn, has what was said instead."""
     figures = output.paint("  ".join(["", *item.figures]), "dim")
-    yield f"{output.paint(item.mark, STYLES[item.outcome])} {plain(item.name, NAME_CHARS)}{figures}"
-    reason, answer = plain(without_quote(item.reason), REASON_CHARS), plain(item.answer, Size.LINE)
+    yield f"{output.paint(item.mark, STYLES[item.outcome])} {plain(item.name, Size.LINE)}{figures}"
+    reason, answer = plain(without_quote(item.reason), Size.REASON), plain(item.answer, Size.LINE)
     texts = [text for text in (reason, f"→ {answer}" if answer else "") if text]
     texts = texts or [plain(spoken.text, Size.LINE) for spoken in item.asked[-1:]]
     if texts:
@@ -107,13 +105,13 @@ def _head(output: Output, item: ShownItem, was: ShownItem | None = None) -> list
     word = item.word if was is None or was.word == item.word else f"{was.word} → {item.word}"
     mark = output.paint(item.mark, STYLES[item.outcome])
     figures = "" if was else output.paint(" · ".join(["", *item.figures]), "dim")
-    name = output.paint(plain(item.name, NAME_CHARS), "bold")
+    name = output.paint(plain(item.name, Size.LINE), "bold")
     return [f"{mark} {name}  {output.paint(word, STYLES[item.outcome])}{figures}"]
 
 
 def _reason(item: ShownItem) -> list[str]:
     """Writes why an item did not pass."""
-    reason = plain(without_quote(item.reason) if item.answered else item.reason, REASON_CHARS)
+    reason = plain(without_quote(item.reason) if item.answered else item.reason, Size.REASON)
     return [f"  {hanging(reason, '  ')}"] if reason else []
 
 
@@ -135,6 +133,6 @@ def _checks(output: Output, item: ShownItem) -> Iterator[str]:
         yield f"  {output.paint('checks', 'cyan')}"
     styles: dict[str, Style] = {"✓": "green", "✗": "red"}
     for line in item.checks:
-        text = plain(line, REASON_CHARS)
+        text = plain(line, Size.REASON)
         mark = output.paint(text[:1], *[styles[text[0]]] if text[:1] in styles else ())
         yield f"    {mark}{hanging(text[1:], '      ')}"

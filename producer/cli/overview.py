@@ -10,7 +10,7 @@ from producer.cli.presenters import closing
 from producer.cli.session import Session
 from producer.document import run_document
 from producer.documents import AnyRun, as_json
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.interfaces import TurnText
 from producer.report.shown_item import ShownItem
 from producer.text import plural
@@ -20,7 +20,6 @@ from shared.runs import RunInfo
 MOST: Final = 10
 """Items that are shown."""
 GOOD: Final = frozenset({Outcome.PASSED, Outcome.DECIDED})
-TITLE_CHARS: Final = 200
 
 
 class _Found:
@@ -59,9 +58,9 @@ def print_overview(session: Session, info: RunInfo) -> None:
     if session.options.json:
         output.data(as_json(document))
         return
-    output.data(output.paint(f"{info.run}  {plain(info.title, TITLE_CHARS)}", "bold"))
+    output.data(output.paint(f"{info.run}  {plain(info.title, Size.LINE)}", "bold"))
     if info.description:
-        output.data(plain(info.description, TITLE_CHARS))
+        output.data(plain(info.description, Size.REASON))
     shown = found.failed or found.first
     if shown:
         output.data("")

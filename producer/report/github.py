@@ -26,7 +26,6 @@ MOST_FAILURES: Final = 100
 """Failures in the summary, of which GitHub takes a megabyte for a step."""
 MOST_ANNOTATIONS: Final = 10
 """Errors, and warnings, that GitHub shows for a step."""
-NAME_CHARS: Final = 200
 
 
 Tests = Callable[[Iterable[Any]], Iterator[JunitTest]]
@@ -134,7 +133,7 @@ class Annotations(_Failures):
 
     def _annotation(self, level: str, test: JunitTest) -> str:
         """Makes the annotation of one item."""
-        title = plain(f"{test.classname}: {test.name}", NAME_CHARS)
+        title = plain(f"{test.classname}: {test.name}", Size.LINE)
         text = plain(test.message or test.type, Size.TEXT) or test.ending
         place = None if test.case is None else self._places.get(test.case)
         return command(level, text, title=title, place=place)
@@ -178,8 +177,8 @@ def _quiet(text: str) -> str:
 
 def _failure(test: JunitTest) -> list[str]:
     """Writes one item, folded."""
-    name = f"{html(test.classname, NAME_CHARS)}: {html(test.name, NAME_CHARS)}"
-    title = f"{name} ({html(test.type, NAME_CHARS)})" if test.type else name
+    name = f"{html(test.classname, Size.LINE)}: {html(test.name, Size.LINE)}"
+    title = f"{name} ({html(test.type, Size.LINE)})" if test.type else name
     return _folded(title, "\n".join(filter(None, (test.message, test.body))), is_html=True)
 
 

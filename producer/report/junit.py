@@ -21,6 +21,7 @@ IN_MEMORY: Final = 1 << 20
 PIECE: Final = 1 << 20
 """Bytes that are copied at once."""
 NAME_CHARS: Final = 200
+"""Of a name, by which a build server knows a test again from run to run."""
 ELLIPSIS: Final = "..."
 UNKNOWN: Final = "\ufffd"
 NEVER: Final = "the run ended before it"

@@ -29,11 +29,11 @@ MOST_NAMES: Final = 3
 MOST_VERBOSE: Final = 200
 """Cases whose stages are shown."""
 PROMPT_CHARS: Final = 100
+"""A line of a wide terminal; a narrow one takes less."""
 PROMPT_MARGIN: Final = len("    answer: ...")
 """Characters around a prompt in its line."""
 LEAST_WIDTH: Final = 20
 """Characters of a prompt, however narrow the terminal is."""
-MESSAGE_CHARS: Final = 400
 _VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\d[\d.,:]*')
 """Quoted texts and numbers in a message."""
 MARKS: Final = {StageOutcome.PASS: "✓", StageOutcome.FAIL: "✗", StageOutcome.SKIPPED: "·"}
@@ -168,7 +168,7 @@ def _reason(case: OpenedCase) -> tuple[str, str]:
     Numbers and quoted texts are left out of messages, since they differ from case to case.
     """
     checks = "; ".join(row.name for row in case.answer.failed_checks)
-    return case.status, checks or _VALUES.sub("#", plain(case.message, MESSAGE_CHARS))
+    return case.status, checks or _VALUES.sub("#", plain(case.message, Size.TEXT))
 
 
 def _equal_failures(group: _Group) -> list[str]:
@@ -221,7 +221,7 @@ def _reasons(case: OpenedCase) -> list[_Finding]:
 
 def _brief(text: str) -> str:
     """Cuts a reason, and takes the answer out of it."""
-    return plain(without_answer(text), MESSAGE_CHARS)
+    return plain(without_answer(text), Size.TEXT)
 
 
 def _case(case: OpenedCase) -> list[str]:
@@ -259,13 +259,13 @@ def _stages(case: OpenedCase) -> list[str]:
     result = case.answer
     for stage in result.stages:
         head = f"{MARKS[stage.outcome]} {stage.stage}"
-        lines.append(_line(4, f"{head}: {plain(stage.reason, MESSAGE_CHARS)}".rstrip(": ")))
+        lines.append(_line(4, f"{head}: {plain(stage.reason, Size.TEXT)}".rstrip(": ")))
         for key, value in stage.detail.items():
             if value not in (None, "", [], {}) and key != "votes":  # the reply has them in words
-                lines.append(_line(8, f"{key}: {plain(str(value), MESSAGE_CHARS)}"))
-    lines += [_line(4, plain(check_line(row), MESSAGE_CHARS)) for row in result.checks]
+                lines.append(_line(8, f"{key}: {plain(str(value), Size.TEXT)}"))
+    lines += [_line(4, plain(check_line(row), Size.TEXT)) for row in result.checks]
     for sort, found in (result.differences or {}).items():
         if found and isinstance(found, list | dict):
-            lines.append(_line(6, f"{sort}: {plain(str(found), MESSAGE_CHARS)}"))
+            lines.append(_line(6, f"{sort}: {plain(str(found), Size.TEXT)}"))
     answer = plain(result.text, Size.TEXT)
     return [*lines, _line(4, f"answer: {answer}")] if answer else lines

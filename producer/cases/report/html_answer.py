@@ -34,12 +34,8 @@ from worker.validation.case_verdict import StageOutcome
 WORDS: Final = {Letter.PASSED: "passed", Letter.FAILED: "failed", Letter.ERROR: "error"}
 GIST_CHARS: Final = 420
 """Of an output, in its cell."""
-VALUE_CHARS: Final = 400
-"""Of one side of a difference."""
 DIFF_LINES: Final = 200
 """Of an expected object, up to which it is compared line by line."""
-FOLD_CHARS: Final = 90
-"""Of a system message, above which it is folded."""
 EMPTY_VALUES: Final[tuple[Any, ...]] = ("", None, [], {})
 GIST_LINES: Final = 8
 """Of code, in its cell."""
@@ -201,8 +197,8 @@ def asked_of(case: OpenedCase, run: CaseRun, limit: int, images: PageImages) -> 
     item = case.item
     system = run.system_prompt if item.system is None else item.system
     if system:
-        head = plain(system, FOLD_CHARS)
-        yield ShownMessage("system", cut(system, limit), fold=head if len(head) > FOLD_CHARS else "")
+        head = plain(system, Size.NAME)
+        yield ShownMessage("system", cut(system, limit), fold=head if len(head) > Size.NAME else "")
     for who, text in as_read(item.messages or [{"role": "user", "content": item.input}]):
         yield ShownMessage(who, cut(text, limit), "code" if who == TOOL_CALL else "")
     if item.images:
@@ -307,7 +303,7 @@ def _stage(stage: StageEntry, *, is_brief: bool) -> FoundLine:
 def _check(row: CheckRow) -> FoundLine:
     """One check, with the votes of its judges."""
     votes = [vote for rubric in row.rubrics for vote in rubric.votes]
-    notes = [plain(row.reason, VALUE_CHARS), *(_vote(vote) for vote in votes if len(votes) > 1)]
+    notes = [plain(row.reason, Size.TEXT), *(_vote(vote) for vote in votes if len(votes) > 1)]
     letter = "s" if row.passed is None else "p" if row.passed else "f"
     figure = "" if row.score is None else f"{row.score:.2f}"
     return FoundLine(letter, row.name, figure, [note for note in notes if note])
@@ -337,7 +333,7 @@ def _line_diff(expected: Any, actual: Any) -> list[tuple[str, str]]:
             lines += [("", line) for line in one[a:b]]
         else:
             lines += [("del", line) for line in one[a:b]] + [("add", line) for line in other[c:d]]
-    return [(kind, cut(line, VALUE_CHARS).shown) for kind, line in lines]
+    return [(kind, cut(line, Size.TEXT).shown) for kind, line in lines]
 
 
 def _differences(found: DifferencesFound) -> Iterator[ShownDifference]:
@@ -388,7 +384,7 @@ def _in_three(text: str, head: int, tail: int) -> ValueSide:
 def _shown(value: Any) -> str:
     """Writes a value, bounded."""
     text = _json(value)
-    return text if len(text) <= VALUE_CHARS else f"{text[:VALUE_CHARS]}…"
+    return text if len(text) <= Size.TEXT else f"{text[: Size.TEXT]}…"
 
 
 def _code(output: str) -> str:

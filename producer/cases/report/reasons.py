@@ -9,8 +9,6 @@ from producer.cases.results import CaseResult, DifferencesFound
 from producer.report.cells import Size, plain
 from shared.names import Outcome
 
-REASON_CHARS: Final = 240
-"""Of a reason."""
 MOST_KINDS: Final = 20_000
 """Kinds of which a text is kept."""
 GAP: Final = "…"
@@ -76,7 +74,7 @@ def reason_of(case: OpenedCase) -> Reason | None:
 
 def _told(message: str) -> Reason:
     """Makes a reason of a message, which names its kind if it has values."""
-    text, kind = plain(message, REASON_CHARS), without_values(message)
+    text, kind = plain(message, Size.REASON), without_values(message)
     return Reason(text, kind, text if GAP in kind else kind)
 
 
@@ -95,7 +93,7 @@ def without_values(text: str) -> str:
     >>> without_values('46 characters, at least 100 are needed'), without_values('contains_any: ["a", "b"]')
     ('… characters, at least … are needed', 'contains_any')
     """
-    bare = re.sub(r"…(\s*…)+", "…", _VALUES.sub(GAP, without_answer(plain(text, REASON_CHARS))))
+    bare = re.sub(r"…(\s*…)+", "…", _VALUES.sub(GAP, without_answer(plain(text, Size.REASON))))
     return plain(bare.rstrip(" …:.,;") or bare, Size.NAME)
 
 
@@ -117,7 +115,7 @@ def _difference(found: DifferencesFound) -> Reason | None:
     if more := len(entries) - 1 + found.omitted:
         text += f", and {more:,} more"
     kind = plain(f"{_PLACES.sub('/*', path)} {kind}", Size.NAME)
-    return Reason(plain(text, REASON_CHARS), kind, kind)
+    return Reason(plain(text, Size.REASON), kind, kind)
 
 
 def _check(result: CaseResult) -> Reason | None:
@@ -129,7 +127,7 @@ def _check(result: CaseResult) -> Reason | None:
     if check.score is not None and 0 < check.score < 1:
         text = f"{check.check} {check.score:.2f}: {text}"
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-    return Reason(plain(text, REASON_CHARS) + more, without_values(check.name), check.name)
+    return Reason(plain(text, Size.REASON) + more, without_values(check.name), check.name)
 
 
 def _value(value: Any) -> str:

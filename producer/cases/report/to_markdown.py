@@ -35,7 +35,6 @@ from shared.runs import RunInfo
 
 MOST_CASES: Final = 500
 """Failed cases, or prompts of a freeform run, that are listed; JSON Lines has them all."""
-PROMPT_CHARS: Final = 100
 
 
 class CasesMarkdownReport:
@@ -75,7 +74,7 @@ class CasesMarkdownReport:
         if verdict.why:
             parts.append(markdown(" ".join(verdict.why)))
         parts += [
-            f"{markdown(name, PROMPT_CHARS)} · {headline(document)} · run `{document.run_id}`",
+            f"{markdown(name, Size.LINE)} · {headline(document)} · run `{document.run_id}`",
             " · ".join(remarks(document)),
             f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",
             _drawn(_models(summary)),
@@ -92,11 +91,11 @@ class CasesMarkdownReport:
         """Lists the outputs, prompt by prompt."""
         parts = ["## Model Outputs by Prompt"]
         for (at, name), cases in sorted(self._prompts.items(), key=lambda each: each[0][0]):
-            named = "" if name is None else f" ({markdown(name, PROMPT_CHARS)})"
-            parts.append(f"### Prompt {at + 1}{named}: {markdown(asked_line(cases[0].item), PROMPT_CHARS)}")
+            named = "" if name is None else f" ({markdown(name, Size.LINE)})"
+            parts.append(f"### Prompt {at + 1}{named}: {markdown(asked_line(cases[0].item), Size.LINE)}")
             rows = [
                 [
-                    markdown(case.item.model, PROMPT_CHARS),
+                    markdown(case.item.model, Size.LINE),
                     markdown(f"{case.code}: {case.message}" if case.code else _output(case), Size.TEXT),
                     latency(case.row),
                     dollars(case.row.cost_usd),
@@ -112,10 +111,10 @@ class CasesMarkdownReport:
             return ["## Failures", "None"]
         rows = [
             [
-                markdown(case.item.name, PROMPT_CHARS) + _again(case.item.repeat),
-                markdown(model_and_prompt(case.item), PROMPT_CHARS),
+                markdown(case.item.name, Size.LINE) + _again(case.item.repeat),
+                markdown(model_and_prompt(case.item), Size.LINE),
                 case.status,
-                markdown(asked_line(case.item), PROMPT_CHARS),
+                markdown(asked_line(case.item), Size.LINE),
                 markdown(_why(case), Size.REASON),
             ]
             for case in self._failed
@@ -170,7 +169,7 @@ def _models(summary: CasesSummary) -> ReportTable:
 
 def _drawn(table: ReportTable) -> str:
     """Writes a table of figures."""
-    return markdown_table(table.columns, table.safe_rows(lambda name: markdown(name, PROMPT_CHARS)))
+    return markdown_table(table.columns, table.safe_rows(lambda name: markdown(name, Size.LINE)))
 
 
 def _output(case: OpenedCase) -> str:

@@ -1,16 +1,12 @@
 """The progress of a run in words and numbers, as the live view and a log show it."""
 
 from collections.abc import Mapping
-from typing import Final
 
 from producer.following import Progress
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.text import cost, count, duration, rate, share
 from shared.kinds import TURNS, Kind
 from shared.names import FINAL_STATES, Outcome, RunState
-
-MESSAGE_CHARS: Final = 60
-"""Longest part of a failure's message in a line of a log."""
 
 
 def decisions(tally: Mapping[str, int], kind: Kind = TURNS) -> list[tuple[str, str]]:
@@ -88,6 +84,6 @@ def plain_line(progress: Progress) -> str:
     line = f"{progress.run} {progress.state} {done} {words} | {rest}"
     line += "".join(f" | limit {limit}" for limit in progress.calls.limits)
     for failed in progress.calls.failed[:1]:
-        message = plain(failed.message, MESSAGE_CHARS)
+        message = plain(failed.message, Size.CELL)
         line += f" | last failure: {failed.item} {failed.code} {message}".rstrip()
     return f"{line} | waiting: {progress.why}" if progress.why else line

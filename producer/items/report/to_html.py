@@ -9,7 +9,7 @@ from producer.item_ids import item_id
 from producer.items.documents import ItemsRun
 from producer.items.report.opened_rows import COLUMNS, OpenedItem, cells_of, opened
 from producer.items.report.terminal import headline, outcome
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.html.rendering import cut, fill, text_limit
 from producer.report.html.viewer import (
     WORST_FIRST,
@@ -39,8 +39,6 @@ TEMPLATE: Final = "items/report/page.html.j2"
 FOLDER: Final = "items/report"
 FAILED: Final = "failed"
 """The reason of an item that failed: its kind has no other."""
-GIST_CHARS: Final = 240
-REASON_CHARS: Final = 120
 
 
 class ItemsHtmlReport:
@@ -120,7 +118,7 @@ class ItemsHtmlReport:
         row, result = item.row, item.result
         kind = self._info.kind
         values = zip(self._columns, cells_of(kind, item, self._columns)[len(COLUMNS) :], strict=True)
-        columns = [(name, plain(str(value), GIST_CHARS)) for name, value in values if value != ""]
+        columns = [(name, plain(str(value), Size.REASON)) for name, value in values if value != ""]
         text = "" if result is None else json.dumps(result, ensure_ascii=False)
         rest = ", ".join(f"{name} {value}" for name, value in columns[1:])
         figures = [f"tried {row.attempts:,} times"] if row.attempts > 1 else []
@@ -128,8 +126,8 @@ class ItemsHtmlReport:
             figures.append("from the cache")
         figures += [] if row.latency_ms is None else [latency(row.latency_ms)]
         figures += [] if row.cost_usd is None else [cost(row.cost_usd)]
-        why = plain(item.message or item.code, GIST_CHARS)
-        reason = plain(why, REASON_CHARS) or (FAILED if row.outcome is Outcome.FAILED else "")
+        why = plain(item.message or item.code, Size.REASON)
+        reason = plain(why, Size.LINE) or (FAILED if row.outcome is Outcome.FAILED else "")
         return {
             "id": f"i{row.index + 1}",
             "name": item_id(kind, row.index),
@@ -139,7 +137,7 @@ class ItemsHtmlReport:
             "reason": reason,
             "figures": figures,
             "gist": columns[0][1] if columns else "",
-            "shown": rest or plain(text, GIST_CHARS),
+            "shown": rest or plain(text, Size.REASON),
             "code": item.code,
             "error": cut(item.message, self._limit) if item.code else None,
             "columns": columns,

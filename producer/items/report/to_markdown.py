@@ -6,15 +6,13 @@ from typing import Any, BinaryIO, Final
 from producer.items.documents import ItemsRun
 from producer.items.report.opened_rows import COLUMNS, cells_of, opened
 from producer.items.report.terminal import headline, outcome
-from producer.report.cells import markdown
+from producer.report.cells import Size, markdown
 from producer.report.run_verdict import verdict_with
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
 SHOWN: Final = 200
 """First items that are listed; `proctor results` shows all."""
-CELL_CHARS: Final = 200
-"""Longest text in a cell."""
 
 
 class ItemsMarkdownReport:
@@ -49,7 +47,7 @@ class ItemsMarkdownReport:
         lines += ["| outcome | items |", "| --- | --- |"]
         lines += [f"| {word} | {number:,} |" for word, number in document.counts.named().items()]
         lines += ["", f"| {' | '.join(columns)} |", f"| {' | '.join('---' for _ in columns)} |"]
-        lines += [f"| {' | '.join(markdown(str(cell), CELL_CHARS) for cell in row)} |" for row in self._rows]
+        lines += [f"| {' | '.join(markdown(str(cell), Size.REASON) for cell in row)} |" for row in self._rows]
         left = document.counts.total - len(self._rows)
         if left > 0:
             lines += ["", f"{left:,} more: `proctor results {run}`."]

@@ -22,6 +22,7 @@ MOST_NAMES: Final = 3
 ANSWER: Final = "  → "
 """Before the beginning of an answer, which never takes more than its line."""
 ANSWER_CHARS: Final = 100
+"""A line of a wide terminal; a narrow one takes less."""
 ANSWER_MARGIN: Final = len(f"    {ANSWER}...")
 LEAST_ANSWER: Final = 20
 """Characters of an answer, however narrow the terminal is."""

@@ -32,15 +32,10 @@ from shared.runs import RunInfo
 from shared.runs.info import PATH_KEY
 
 DEFAULT_RUN: Final = QueryRun()
-GIST_CHARS: Final = 240
-"""Of a query or an answer, in its row."""
-SOURCE_CHARS: Final = 90
 MOST_CITED: Final = 3
 """Sources in a row."""
 MOST_LISTED: Final = 20
 """Sources in a panel."""
-ERROR_CHARS: Final = 120
-"""Of an error, by which queries are grouped."""
 
 NEVER_SENT: Final = "never sent"
 NO_ANSWER: Final = "no answer"
@@ -105,13 +100,13 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
         "name": name,
         "letter": letter,
         "word": WORDS[letter],
-        "gist": plain(shown.query, GIST_CHARS),
+        "gist": plain(shown.query, Size.REASON),
         "category": plain(shown.category, Size.NAME),
         "tags": tags,
         "why": _why(query, found),
         "figures": list(_figures(query, shown, client_ms)),
-        "answer": plain(_answer(shown), GIST_CHARS),
-        "cited": [plain(source.short, SOURCE_CHARS) for source in cited[:MOST_CITED]],
+        "answer": plain(_answer(shown), Size.REASON),
+        "cited": [plain(source.short, Size.NAME) for source in cited[:MOST_CITED]],
         "sourcenote": _source_note(cited, len(sources) - len(cited), letter),
         "marks": "".join(_MARKS[check.word] for check in found) or "n" * len(CHECKS),
         "marks_text": _marks_text(found),
@@ -181,7 +176,7 @@ def _reasons(query: OpenedQuery, found: Sequence[FoundByCheck]) -> list[str]:
     if query.result is None:
         return [NEVER_SENT]
     if query.code:
-        return [plain(query.shown.error, ERROR_CHARS) or query.code]
+        return [plain(query.shown.error, Size.LINE) or query.code]
     failed = [REASON_OF_CHECK[check.name] for check in found if check.word == FAILED]
     if not failed and query.row.outcome is Outcome.FAILED:
         return [NO_CHECK]

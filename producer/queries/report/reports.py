@@ -34,7 +34,6 @@ MOST_FAILURES: Final = 500
 """Failed queries that Markdown lists; `proctor results` lists all."""
 MOST_NAMES: Final = 10
 """Queries that a line of equal errors names."""
-ANSWER_CHARS: Final = 200
 _NO_RESULTS: Final = b'"results": []\n}\n'
 """How a results file without results ends."""
 
@@ -192,6 +191,6 @@ def _failed_row(result: AskedQuery) -> tuple[str, ...]:
     return (
         f"{markdown(result.id)}: {markdown(result.query, EXCERPT_CHARS)}",
         markdown("; ".join(failures(result)) or "no check is applicable", Size.REASON),
-        markdown(result.answer, ANSWER_CHARS),
+        markdown(result.answer, Size.REASON),
         markdown("; ".join(sources), EXCERPT_CHARS) or "none",
     )

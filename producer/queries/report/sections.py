@@ -18,6 +18,7 @@ Cell = Callable[..., str]
 """Makes hostile text safe for one cell, given the text and its longest length: `plain` or `markdown`."""
 
 EXCERPT_CHARS: Final = 100
+"""Cells of the documented sections, like `LIST_CHARS`: their cuts stay as they have been."""
 LIST_CHARS: Final = 200
 NONE: Final = "None"
 """What stands in the place of a table without rows."""

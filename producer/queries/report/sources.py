@@ -20,7 +20,6 @@ from shared.contracts.query_vocabulary import json_object
 
 MOST_SOURCES: Final = 30
 """Of one answer that are looked at."""
-VALUE_CHARS: Final = 200
 _LISTS: Final = {"sources": True, "citations": True, "relatedDocs": False}
 """Lists of a reply, and whether the answer cites what is in them."""
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -124,7 +123,7 @@ def _read(entry: Any, *, is_cited: bool) -> FoundSource:
                 setattr(source, role, value if role == "text" else plain(value, Size.LINE))
                 break
     source.more = {
-        plain(str(key), Size.LINE): plain(_text(value), VALUE_CHARS)
+        plain(str(key), Size.LINE): plain(_text(value), Size.REASON)
         for key, value in values.items()
         if key not in taken and names[key] not in _UNTOLD
     }

@@ -6,14 +6,13 @@ from typing import Any, Final
 
 from producer.aggregate.compared_items import KEY_PARTS, ComparedItem, Inputs
 from producer.aggregate.comparison import Comparison
-from producer.report.cells import plain
+from producer.report.cells import Size, plain
 from producer.report.comparison.setting_differences import Placed
 from producer.text import many, plural
 from shared.contracts.case_hashes import hash_of
 
 MOST_NAMED: Final = 3
 """Cases that are named one by one."""
-NAME_CHARS: Final = 40
 TEMPLATE_MARKS: Final = ("{{", "{%")
 
 
@@ -138,6 +137,6 @@ def _named(units: Collection[str], unit: str) -> str:
     """
     if len(units) > MOST_NAMED:
         return plural(len(units), unit)
-    names = [plain(name.removeprefix(f"{unit} "), NAME_CHARS) for name in sorted(units)]
+    names = [plain(name.removeprefix(f"{unit} "), Size.CELL) for name in sorted(units)]
     listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return f"{unit if len(names) == 1 else many(unit)} {listed}"

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from producer.aggregate.compared_items import ComparedItem
 from producer.aggregate.comparison import GOOD, PASS_RATE
 from producer.cases.report.reasons import GAP, Reason, Wordings
+from producer.report.cells import Size
 from producer.report.comparison.contents import Contents, Shown, SideFacts, facets_of
 from producer.report.comparison.item_texts import CheckText, ItemTexts
 from producer.report.comparison.side_figures import SideFigures, side_figures
@@ -59,8 +60,6 @@ AROUND: Final = 120
 """Of these, characters that stay in sight on each side."""
 MOST_LINES: Final = 400
 """Lines of a setting's difference."""
-REASON_CHARS: Final = 600
-KIND_CHARS: Final = 90
 METHODS: Final = {"bca": "BCa bootstrap", "normal": "normal", "bonett-price": "Bonett-Price"}
 """How intervals were made."""
 NO_SYSTEM: Final = "(no system message)"
@@ -404,7 +403,7 @@ def _title(item: ComparedItem) -> list[str]:
 def reason_kind(shown: Shown) -> str:
     """Returns the kind of a reason: values and numbers are taken out of it."""
     reason = reason_of(shown) or "no reason given"
-    return _VALUES.sub("…", reason.partition("; ")[0])[:KIND_CHARS]
+    return _VALUES.sub("…", reason.partition("; ")[0])[: Size.NAME]
 
 
 def _notes(shown: Shown, difference: TextDifference) -> list[str]:
@@ -434,7 +433,7 @@ def _answer(
         outcome=Letter.of(Outcome(item.outcome)),
         word=item.word,
         took="" if not ms else latency(ms),
-        reason=reason if len(reason) <= REASON_CHARS else f"{reason[:REASON_CHARS]}…",
+        reason=reason if len(reason) <= Size.TEXT else f"{reason[: Size.TEXT]}…",
         parts=list(_folded(parts)) if shown else [],
         tag=tag,
         is_code=bool(_CODE.match(shown)),

@@ -23,6 +23,7 @@ from producer.text import many, plural
 MOST_ANSWERS: Final = 50
 """Pairs of a list whose answers are written beside each other."""
 ANSWER_CHARS: Final = 2_000
+"""Of each of two answers of a pair, `MOST_ANSWERS` times."""
 MARKS: Final = {"better": "✓", "worse": "✗"}
 HEADINGS: Final = {
     "broken": "Broken",

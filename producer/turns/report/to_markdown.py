@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO, Final
 
-from producer.report.cells import markdown, markdown_table
+from producer.report.cells import Size, markdown, markdown_table
 from producer.report.run_verdict import verdict_with
 from producer.turns.documents import TurnsRun
 from producer.turns.report.opened_rows import OpenedRow, message_of, opened
@@ -15,8 +15,6 @@ ERRORS_SHOWN: Final = 50
 """Turns in error that are listed; `proctor results` shows all."""
 TURNS_SHOWN: Final = 50
 """First turns that are listed."""
-CELL_CHARS: Final = 120
-"""Longest text in a cell."""
 _TURNS: Final = ("turn", "thread", "message", "decision", "rule", "freeze", "summary", "why")
 _ERRORS: Final = ("turn", "thread", "message", "code", "error")
 _TEXT: Final = "text"
@@ -56,7 +54,7 @@ class MarkdownReport:
         lines = [f"# {markdown(str(verdict))}", ""]
         if verdict.why:
             lines += [markdown(" ".join(verdict.why)), ""]
-        source = f" of {markdown(self._info.title, CELL_CHARS)}" if self._info.title else ""
+        source = f" of {markdown(self._info.title, Size.LINE)}" if self._info.title else ""
         lines += [f"Run {markdown(self._info.run)}{source}, {headline(document)}.", ""]
         lines += _table(("decision", "turns", "share"), _shares(summary.decisions, decided))
         lines += _table(("rule", "turns", "share"), _shares(rules, decided))
@@ -78,7 +76,7 @@ class MarkdownReport:
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Writes a table with escaped cells, and a blank line after it."""
-    return [markdown_table(columns, ([markdown(cell, CELL_CHARS) for cell in row] for row in rows)), ""]
+    return [markdown_table(columns, ([markdown(cell, Size.LINE) for cell in row] for row in rows)), ""]
 
 
 def _turns_table(
