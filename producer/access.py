@@ -135,15 +135,14 @@ class Access:
     @cached_property
     def ledger(self) -> Ledger:
         """The ledger, with the time limits of a caller that waits for it."""
-        from shared.ledger.ledger import Ledger  # noqa: PLC0415 - start-up: `--help` must not load redis
-        from shared.ledger.times import Times  # noqa: PLC0415 - same
+        from shared.ledger import ledger, times  # noqa: PLC0415 - start-up: `--help` must not load redis
 
         settings = self.settings
-        return Ledger(
+        return ledger.Ledger(
             self.client,
             patience_s=settings.patience_s,
             namespace_ttl_s=settings.namespace_ttl_s,
-            times=Times.of(settings.lease_s),
+            times=times.Times.of(settings.lease_s),
             full_s=min(FULL_S, settings.patience_s),
             on_refusal=self._on_refusal,
         )

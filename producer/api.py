@@ -200,13 +200,12 @@ def follow(
         UnknownRunError: there is no such run (any more).
         RedisUnreachableError: Redis was unavailable for longer than the patience of the settings.
     """
-    from producer.following.events import FinishedEvent, Narrator  # noqa: PLC0415 - it loads the ledger
-    from producer.following.follower import Follower  # noqa: PLC0415 - same
+    from producer.following import events, follower  # noqa: PLC0415 - they load the ledger
 
-    narrator = Narrator()
-    for progress in Follower(access, run, timeout_s=timeout_s):
+    narrator = events.Narrator()
+    for progress in follower.Follower(access, run, timeout_s=timeout_s):
         yield from narrator.told(progress)
-    yield FinishedEvent(document=report(access, run, gates=gates))
+    yield events.FinishedEvent(document=report(access, run, gates=gates))
 
 
 def report(

@@ -138,11 +138,10 @@ def notify(webhook: Webhook, document: AnyRun, settings: Settings) -> str:
 
 async def _post(webhook: Webhook, body: bytes, settings: Settings) -> str:
     """Posts a message until it is taken, refused, or tried often enough."""
-    from shared.upstream.egress import EgressPolicy  # noqa: PLC0415 - start-up: only a notification needs HTTP
-    from shared.upstream.http_session import open_session  # noqa: PLC0415 - same
+    from shared.upstream import egress, http_session  # noqa: PLC0415 - start-up: only a notification needs HTTP
 
     why = ""
-    async with open_session(EgressPolicy.of(settings)) as session:
+    async with http_session.open_session(egress.EgressPolicy.of(settings)) as session:
         for attempt in range(TRIES):
             reply = await _try(session, webhook, body)
             if reply.is_over:

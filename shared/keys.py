@@ -18,12 +18,10 @@ names of threads and scopes are free text, which is why they stand last.
 """
 
 import sys
+from collections.abc import Callable
 from functools import cache
 from inspect import signature
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Final
 
 PREFIX: Final = "proctor:"
 

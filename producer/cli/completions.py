@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
+from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,8 @@ import click
 from click.shell_completion import CompletionItem, shell_complete, split_arg_string
 
 from producer.cli.options.global_options import GlobalOptions
+from shared.server.redis_url import parse_redis_url
+from shared.settings import Settings
 
 PATIENCE_S: Final = 0.4
 """How long a server may take to answer."""
@@ -156,7 +159,6 @@ def _data_rows(bench: Mapping[str, Any], path: Path | None) -> Iterator[Any]:
     if path is None or not isinstance(named, str):
         return
     import csv  # noqa: PLC0415 - start-up: every command imports this module
-    from io import StringIO  # noqa: PLC0415 - same
 
     text = _text_of(path.parent / named)
     with suppress(csv.Error, ValueError):
@@ -178,16 +180,14 @@ def _run_ids(ctx: click.Context) -> list[str]:
     """Returns the ids of the newest runs; an embedded server that stopped while idle is started again."""
     from shared.keys import RUNS_KEY  # noqa: PLC0415 - only run ids need it
     from shared.server.client import RedisTarget  # noqa: PLC0415 - same
-    from shared.server.embedded import ensure  # noqa: PLC0415 - same
-    from shared.server.embedded.server_places import Places, recorded_socket  # noqa: PLC0415 - same
-    from shared.settings import Settings  # noqa: PLC0415 - same
+    from shared.server.embedded import ensure, server_places  # noqa: PLC0415 - same
 
     options = ctx.find_object(GlobalOptions)
     with suppress(Exception), ExitStack() as stack:  # a line that is typed shows no traceback
         settings = Settings.from_environment()
         if named := (options.redis if options else None) or settings.redis_url:
             target = RedisTarget.parse(named)
-        elif recorded_socket(Places(settings.data_dir)):
+        elif server_places.recorded_socket(server_places.Places(settings.data_dir)):
             running = ensure(settings.data_dir, idle_s=settings.embedded_idle_s)
             target = stack.enter_context(running).target
         else:  # there never was one
@@ -205,8 +205,6 @@ def _item_ids(ctx: click.Context, run: str) -> list[str]:
     from shared.runs import RunStore  # noqa: PLC0415 - same
     from shared.server.client import RedisTarget  # noqa: PLC0415 - same
     from shared.server.embedded.server_places import Places, recorded_socket  # noqa: PLC0415 - same
-    from shared.server.redis_url import parse_redis_url  # noqa: PLC0415 - same
-    from shared.settings import Settings  # noqa: PLC0415 - same
 
     options = ctx.find_object(GlobalOptions)
     settings = Settings.from_environment()

@@ -1,6 +1,5 @@
 """Writes what became of a run, and why: one presenter for each output mode, text, quiet, JSON and events."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import urlsplit, urlunsplit
@@ -16,6 +15,7 @@ from producer.cli.session import Session
 from producer.document import EXIT_DONE, EXIT_INCOMPLETE, EXIT_NOT_GOOD, run_document, screen_of, verdict_of
 from producer.documents import AnyRun, as_json
 from producer.following.events import FinishedEvent, as_line
+from producer.items.report.opened_rows import failure_of
 from producer.report.interfaces import Details
 from producer.report.run_verdict import INTERRUPTED, next_command
 from producer.sample_api import DEFAULT_PORT
@@ -392,9 +392,11 @@ def _why_aborted(store: RunStore, info: RunInfo, document: AnyRun) -> _Abort:
     last = b""
     for page in store.item_pages(info.run):
         last = next((row.line for row in reversed(page) if row.outcome is Outcome.ERROR), last)
-    error = json.loads(last)["error"] if last else {}
-    why = printable(str(error.get("message") or ""))
-    if error.get("code") not in NOT_REACHED:
+    code, why = "", ""
+    if last:
+        error = failure_of(last).error
+        code, why = error.code, printable(error.message)
+    if code not in NOT_REACHED:
         return _Abort(why)
     called = _called(info, document)
     hints = dict.fromkeys(hint for each in called for hint in _hints(each))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 import click
 
@@ -14,9 +15,6 @@ from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output
 from shared.errors import RedisUnreachableError, RunLostError, UnknownRunError, UsageError
 from shared.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 P = ParamSpec("P")
 

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
+import click
+
 from producer import api, kinds
 from producer.aggregate.gates import Gate
 from producer.api import Plan
@@ -123,8 +125,6 @@ def _ask_or_tell(session: Session, name: str, forecast: Forecast) -> None:
     if is_silent or not bound or forecast.total < bound or not (sys.stdin.isatty() and sys.stderr.isatty()):
         session.output.note(f"{name}: {forecast}")
         return
-    import click  # noqa: PLC0415 - only a question needs it
-
     if not click.confirm(f"{name}: {forecast}. Send them?", err=True):
         hint = f"--yes sends without a question; {variable_of('confirm_calls')} is the bound, now {bound:,}"
         raise UsageError("nothing was sent", hint=hint)

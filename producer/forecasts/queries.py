@@ -24,7 +24,7 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast | None:
     following = start_at(baselines.queries, run.start_from or None)
     chosen = choose(following, options.query_choice)
     repeats = f" × {plural(run.repeat, 'repeat')}" if run.repeat > 1 else ""  # noqa: RUF001 - a product
-    marked = [query["id"] for query in chosen if "{{" in query["query"] and "}}" in query["query"]]
+    marked = [query.id for query in chosen if "{{" in query.query and "}}" in query.query]
     warnings = request_warnings(run.headers, run.bearer_env, os.environ)
     if marked:
         others = f" (and {count(len(marked) - 1)} more)" if len(marked) > 1 else ""

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from producer.queries.baselines import encode_baseline
 from producer.queries.report.opened_rows import opened
+from shared.contracts.queries import Baseline
 from shared.contracts.query_run import QueryRun
 from shared.errors import UnknownRunError
 from shared.kinds import QUERIES
@@ -37,15 +38,13 @@ class Earlier(NamedTuple):
 NOTHING: Final = Earlier("", {})
 
 
-def earlier_results(
-    store: RunStore, baselines: Sequence[Mapping[str, Any]], start_from: str, api_url: str
-) -> Earlier:
+def earlier_results(store: RunStore, baselines: Sequence[Baseline], start_from: str, api_url: str) -> Earlier:
     """Collects the results of an interrupted run; empty if all queries are to be sent.
 
     Raises:
         RedisUnreachableError: Redis stays away.
     """
-    if start_from == baselines[0]["id"]:
+    if start_from == baselines[0].id:
         return NOTHING
     payloads = payloads_of(baselines)
     for info in store.list(limit=LOOKED_AT, kind=QUERIES):
@@ -58,7 +57,7 @@ def earlier_results(
 
 
 def unfinished_runs(
-    store: RunStore, baselines: Sequence[Mapping[str, Any]], owner: str, api_url: str
+    store: RunStore, baselines: Sequence[Baseline], owner: str, api_url: str
 ) -> Iterator[RunInfo]:
     """Finds runs of the same baselines by killed evaluations of this machine and folder.
 
@@ -110,9 +109,9 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def payloads_of(baselines: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
+def payloads_of(baselines: Sequence[Baseline]) -> dict[str, bytes]:
     """Encodes queries as stored in a run."""
-    return {query["id"]: encode_baseline(dict(query)) for query in baselines}
+    return {query.id: encode_baseline(query) for query in baselines}
 
 
 def _has_same_queries(store: RunStore, info: RunInfo, payloads: Mapping[str, bytes], api_url: str) -> bool:

@@ -128,7 +128,7 @@ def _evaluate(options: HarnessOptions) -> int:
     except InputError as error:
         sys.stderr.write(f"Error: {error.message}\n  {error.hint}\n")
         return EXIT_BAD_INPUT
-    first = queries[0]["id"]
+    first = queries[0].id
     _write(
         console.header(
             api_url=options.api_url, delay_s=options.delay_s, start_from=first, dry_run=options.is_dry
@@ -152,7 +152,7 @@ class _Evaluation:
 
     def __init__(self, session: Session, options: HarnessOptions, baselines: Baselines, first: str) -> None:
         self._access, self._options, self._baselines, self._first = session.access, options, baselines, first
-        self._ids = [query["id"] for query in baselines.queries]
+        self._ids = [query.id for query in baselines.queries]
         self._owner = owner_of(options.folder)
         self._earlier = NOTHING
         self._local_workers = LocalWorkers(session, [QUERIES], processes=1, in_flight=None)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, NamedTuple, TypeVar, get_args
 
 from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
@@ -38,6 +38,21 @@ _POSITION = re.compile(r"^(?P<what>.*) at line \d+ column (?P<column>\d+)$", re.
 
 M = TypeVar("M", bound=BaseModel)
 
+
+class _Refusal(NamedTuple):
+    """One of pydantic's errors."""
+
+    kind: str
+    """Its name for what is wrong."""
+    location: tuple[str | int, ...]
+    """Where it is, without the parts that name a branch of a union instead of a key."""
+    message: str
+    given: Any
+    """The value that is refused."""
+    context: Mapping[str, Any]
+    """What was expected, by names that differ by kind."""
+
+
 _HINTS: Final = {
     "blank": "give it a text",
     "surrogate": "take the broken character out",
@@ -64,7 +79,7 @@ def checked(model: type[M], value: Any, place: Place, *, below: int = 0) -> M:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        found = [_refusal(detail, model, value, place, below) for detail in details_by_place(error)]
+        found = [_problem(refusal, model, value, place, below) for refusal in _by_place(error)]
         raise one_of([PlacedError(problem) for problem in found]) from None
 
 
@@ -80,21 +95,20 @@ def broken_members(model: type[BaseModel], value: Any, key: str) -> frozenset[in
     return frozenset()
 
 
-def _refusal(detail: ErrorDetails, model: type[BaseModel], value: Any, place: Place, below: int) -> Problem:
+def _problem(refusal: _Refusal, model: type[BaseModel], value: Any, place: Place, below: int) -> Problem:
     """Words one problem with its place."""
-    problem, kind = translated(detail, model, b"{}", place), detail["type"]
-    location = _location(detail)
-    if not location and (key := (detail.get("ctx") or {}).get("key")):
+    problem, kind, location = _translated(refusal, model, b"{}", place), refusal.kind, refusal.location
+    if not location and (key := refusal.context.get("key")):
         location = (str(key),)
     at = replace(place.at(*location), case=_case_of(location, value))
     if below:
         at = replace(at, file=str(place.at(*location[below:])), text="")
     if kind == "misplaced":
-        what, _, hint = detail["msg"].partition(": ")
+        what, _, hint = refusal.message.partition(": ")
         return Problem(at, what, hint)
     if kind == "variable":  # a key may stand there, and errors are logged
         return Problem(at, "not the name of a variable", _HINTS[kind])
-    return Problem(at, problem.what, _HINTS.get(kind) or _other_hint(problem, kind, detail["input"]))
+    return Problem(at, problem.what, _HINTS.get(kind) or _other_hint(problem, kind, refusal.given))
 
 
 def _case_of(location: Path, value: Any) -> str:
@@ -138,17 +152,24 @@ def described(
         place: its place.
         among: where the others are, such as ` in this line`.
     """
-    found = [translated(detail, model, raw, place) for detail in details_by_place(error)]
+    found = [_translated(refusal, model, raw, place) for refusal in _by_place(error)]
     return one_of([PlacedError(problem) for problem in found], among=among)
 
 
-def details_by_place(error: ValidationError) -> list[ErrorDetails]:
+def _by_place(error: ValidationError) -> list[_Refusal]:
     """Returns the first of pydantic's errors for each place; unknown keys come first."""
-    details = error.errors(include_url=False)
-    found: dict[str, ErrorDetails] = {}
-    for detail in sorted(details, key=lambda each: each["type"] != "extra_forbidden"):
-        found.setdefault(path_text(_location(detail)), detail)
+    refusals = map(_refusal, error.errors(include_url=False))
+    found = dict[str, _Refusal]()
+    for refusal in sorted(refusals, key=lambda each: each.kind != "extra_forbidden"):
+        found.setdefault(path_text(refusal.location), refusal)
     return list(found.values())
+
+
+def _refusal(detail: ErrorDetails) -> _Refusal:
+    """Takes one of pydantic's errors over."""
+    kind = detail["type"]
+    place = _location(kind, detail["loc"])
+    return _Refusal(kind, place, detail["msg"], detail["input"], detail.get("ctx", {}))
 
 
 def broken_json(what: str, raw: bytes, place: Place) -> Problem:
@@ -169,18 +190,18 @@ def broken_json(what: str, raw: bytes, place: Place) -> Problem:
     return Problem(place, f"not valid JSON: {what}", "each line is one JSON object on its own")
 
 
-def translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes, place: Place) -> Problem:
+def _translated(refusal: _Refusal, model: type[BaseModel], raw: bytes, place: Place) -> Problem:
     """Translates one of pydantic's error types."""
-    if detail["type"] == "json_invalid":
-        return broken_json(detail["msg"], raw, place)
-    location = _location(detail)
+    if refusal.kind == "json_invalid":
+        return broken_json(refusal.message, raw, place)
+    location = refusal.location
     at = place.at(*location)
-    if detail["type"] == "extra_forbidden":
+    if refusal.kind == "extra_forbidden":
         known = sorted(_keys_at(model, location[:-1]) - {str(location[-1])})
         return Problem(at, "unknown key", _nearest(str(location[-1]), known, "known keys"))
-    if detail["input"] is None and detail["type"] != "missing":
+    if refusal.given is None and refusal.kind != "missing":
         return Problem(at, "null is not a value here", _instead_of_null(model, location))
-    return _wrong(detail, at) or _measured(detail, at) or _contract_problem(detail, at)
+    return _wrong(refusal, at) or _measured(refusal, at) or _contract_problem(refusal, at)
 
 
 def _instead_of_null(model: type[BaseModel], location: tuple[str | int, ...]) -> str:
@@ -192,15 +213,15 @@ def _instead_of_null(model: type[BaseModel], location: tuple[str | int, ...]) ->
     return "this key is required: give it a value" if is_required else "leave the key out instead"
 
 
-def _wrong(detail: ErrorDetails, at: Place) -> Problem | None:
+def _wrong(refusal: _Refusal, at: Place) -> Problem | None:
     """Messages for values that are missing, of the wrong type, or unknown."""
-    kind, value = detail["type"], detail["input"]
+    kind, value = refusal.kind, refusal.given
     if kind.startswith("union_tag"):
-        return _untagged(detail, at)
+        return _untagged(refusal, at)
     if kind == "missing":
         return Problem(at, "is missing", "this key is required")
     if kind in ("literal_error", "enum"):
-        known = re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
+        known = re.findall(r"'([^']*)'", str(refusal.context["expected"]))
         return Problem(at, f"unknown value {_shown_value(value)}", _nearest(str(value), known, "one of"))
     if kind in _WRONG_TYPES:
         what, hint = _WRONG_TYPES[kind]
@@ -208,20 +229,20 @@ def _wrong(detail: ErrorDetails, at: Place) -> Problem | None:
     return None
 
 
-def _untagged(detail: ErrorDetails, at: Place) -> Problem:
+def _untagged(refusal: _Refusal, at: Place) -> Problem:
     """Messages for an object whose discriminator is missing or unknown."""
-    context = detail["ctx"]
+    context = refusal.context
     at = at.at(str(context["discriminator"]).strip("'"))
-    if detail["type"] == "union_tag_not_found":
+    if refusal.kind == "union_tag_not_found":
         return Problem(at, "is missing", "this key is required")
     known = re.findall(r"'([^']*)'", str(context["expected_tags"]))
     tag = context["tag"]
     return Problem(at, f"unknown value {_shown_value(tag)}", _nearest(str(tag), known, "one of"))
 
 
-def _measured(detail: ErrorDetails, at: Place) -> Problem | None:
+def _measured(refusal: _Refusal, at: Place) -> Problem | None:
     """Messages for values of the right type that are too long, too short or out of range."""
-    kind, value, limits = detail["type"], detail["input"], detail.get("ctx", {})
+    kind, value, limits = refusal.kind, refusal.given, refusal.context
     match kind:
         case "string_too_long" | "too_long":
             unit = "characters" if isinstance(value, str) else "items"
@@ -260,20 +281,20 @@ def _time_problem(at: Place, value: str) -> Problem:
     return Problem(at, f"time not written with Z ({_shown_value(value)})", hint)
 
 
-def _contract_problem(detail: ErrorDetails, at: Place) -> Problem:
+def _contract_problem(refusal: _Refusal, at: Place) -> Problem:
     """The message of the contract, split into problem and hint at the first colon."""
-    text = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    is_hidden = isinstance(detail["input"], dict | list) or detail["type"] in _NOT_SHOWN
-    value = "" if is_hidden else f" ({_shown_value(detail['input'])})"
+    text = refusal.message.removeprefix("Value error, ").removeprefix("Input ")
+    is_hidden = isinstance(refusal.given, dict | list) or refusal.kind in _NOT_SHOWN
+    value = "" if is_hidden else f" ({_shown_value(refusal.given)})"
     what, _, hint = text.partition(": ")
     return Problem(at, what + value, hint or "correct the value")
 
 
-def _location(detail: ErrorDetails) -> tuple[str | int, ...]:
+def _location(kind: str, place: tuple[str | int, ...]) -> tuple[str | int, ...]:
     """Where a problem is, without the parts that name a branch of a union instead of a key."""
-    *inner, last = detail["loc"] or ("",)
+    *inner, last = place or ("",)
     parts = [part for part in inner if not _is_branch(part)]
-    if detail["type"] == "extra_forbidden" or (last != "" and not _is_branch(last)):
+    if kind == "extra_forbidden" or (last != "" and not _is_branch(last)):
         parts.append(last)
     return tuple(parts)
 

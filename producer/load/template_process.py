@@ -59,13 +59,23 @@ class _Request(NamedTuple):
     """Its variables; None: it is only compiled."""
 
 
+class _Answer(NamedTuple):
+    """What the process answers: a text, the name of a missing value, or what is wrong with the template."""
+
+    text: str = ""
+    missing: str = ""
+    what: str = ""
+    hint: str = ""
+    line: int = 1
+
+
 class TemplateProcess:
     """A process that renders templates; one at a time, from any thread."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = Lock()
-        self._refused = dict[str, dict[str, Any]]()
+        self._refused = dict[str, _Answer]()
 
     def render(self, text: str, values: Mapping[str, Any] | None) -> str:
         """Renders a template; without values it is only compiled.
@@ -77,13 +87,13 @@ class TemplateProcess:
         with self._lock:
             # Of a template that went beyond the limits once, thousands of cases must not wait for each.
             answer = self._refused.get(text) or self._answer(_Request(text, values))
-            if answer.get("hint") == _HINT:
+            if answer.hint == _HINT:
                 self._refused[text] = answer
-        if missing := answer.get("missing"):
-            raise MissingValue(missing)
-        if what := answer.get("what"):
-            raise TemplateProblem(what, answer["hint"], answer["line"])
-        return str(answer["text"])
+        if answer.missing:
+            raise MissingValue(answer.missing)
+        if answer.what:
+            raise TemplateProblem(answer.what, answer.hint, answer.line)
+        return answer.text
 
     def close(self) -> None:
         """Ends the process, if there is one."""
@@ -92,7 +102,7 @@ class TemplateProcess:
             self._process.communicate()
             self._process = None
 
-    def _answer(self, request: _Request) -> dict[str, Any]:
+    def _answer(self, request: _Request) -> _Answer:
         """Asks the process, or a new one if it has ended."""
         for _ in range(TRIES):
             try:
@@ -101,12 +111,12 @@ class TemplateProcess:
                 answer = _exchanged(self._process, request)
             except OSError as error:
                 what = f"the process that renders templates cannot be started: {error.strerror}"
-                return {"what": what, "hint": "see `proctor doctor`", "line": 1}
+                return _Answer(what=what, hint="see `proctor doctor`")
             if answer is not None:
                 return answer
             if self._ended() == -signal.SIGPROF:
-                return {"what": _TOO_LONG, "hint": _HINT, "line": 1}
-        return {"what": _KILLED, "hint": _HINT, "line": 1}
+                return _Answer(what=_TOO_LONG, hint=_HINT)
+        return _Answer(what=_KILLED, hint=_HINT)
 
     def _ended(self) -> int | None:
         """Ends the process; returns the exit code with which it ended by itself."""
@@ -129,7 +139,7 @@ def _started() -> "subprocess.Popen[bytes]":
     )
 
 
-def _exchanged(process: "subprocess.Popen[bytes]", request: _Request) -> dict[str, Any] | None:
+def _exchanged(process: "subprocess.Popen[bytes]", request: _Request) -> _Answer | None:
     """Sends a request and reads the answer; None when there is none."""
     assert process.stdin is not None  # noqa: S101 - both are pipes
     assert process.stdout is not None  # noqa: S101 - same
@@ -138,7 +148,7 @@ def _exchanged(process: "subprocess.Popen[bytes]", request: _Request) -> dict[st
     if not select.select([process.stdout], [], [], PATIENCE_S)[0]:
         return None
     body = _read(process.stdout)
-    return json.loads(body) if body else None
+    return _Answer(*json.loads(body)) if body else None
 
 
 def _write(stream: IO[bytes], body: bytes) -> None:
@@ -166,17 +176,17 @@ def serve() -> None:
         _write(sys.stdout.buffer, json.dumps(answer).encode())
 
 
-def _answer(request: _Request) -> dict[str, Any]:
+def _answer(request: _Request) -> _Answer:
     """Renders one template."""
     try:
         template = _compiled(request.text)
-        return {"text": rendered(template, request.values) if request.values is not None else ""}
+        return _Answer("" if request.values is None else rendered(template, request.values))
     except MissingValue as error:
-        return {"missing": str(error)}
+        return _Answer(missing=str(error))
     except TemplateProblem as problem:
-        return {"what": problem.what, "hint": problem.hint, "line": problem.line}
+        return _Answer(what=problem.what, hint=problem.hint, line=problem.line)
     except MemoryError:
-        return {"what": _TOO_LARGE, "hint": _HINT, "line": 1}
+        return _Answer(what=_TOO_LARGE, hint=_HINT)
 
 
 @lru_cache(TEMPLATES)

@@ -40,7 +40,7 @@ _EXIT_BAD_BASELINES: Final = 1
 class Baselines:
     """The content of one file."""
 
-    queries: list[dict[str, Any]]
+    queries: list[Baseline]
     """By id, in natural order; optional keys filled in, unknown ones kept."""
     version: str
     """Version of the file; `unknown` if it has none."""
@@ -69,7 +69,7 @@ def load_baselines(path: str | None = None) -> list[dict[str, Any]]:
     Raises:
         SystemExit: with code 1, when the file is missing or breaks the contract; stderr says how.
     """
-    return baselines_or_exit(path).queries
+    return [query.model_dump() for query in baselines_or_exit(path).queries]
 
 
 def baselines_or_exit(path: str | Path | None = None) -> Baselines:
@@ -101,35 +101,32 @@ def read_baselines(source: Source) -> Baselines:
     version, entries = _entries(source.name, _text(source), problems)
     if not entries and not problems.found:
         raise InputError(f"{source.name}: no queries in it", hint=_SHAPE)
-    queries, places, warnings = list[dict[str, Any]](), dict[str, Place](), list[str]()
+    queries, places, warnings = list[Baseline](), dict[str, Place](), list[str]()
     entries.reverse()
     while entries:  # taken out, so that a large file is not in memory twice
         entry = entries.pop()
-        query = problems.attempt(partial(_validated, entry)) or {}
-        if not query:
+        query = problems.attempt(partial(_validated, entry))
+        if query is None:
             continue
-        if query["id"] in places:
-            what = f"{shown(query['id'])} is the id of another query, at {places[query['id']]}"
+        if query.id in places:
+            what = f"{shown(query.id)} is the id of another query, at {places[query.id]}"
             problems.add(entry.place.at("id").error(what, "give each query its own id"))
-        places.setdefault(query["id"], entry.place)
+        places.setdefault(query.id, entry.place)
         queries.append(query)
         warnings.extend(_warnings(entry.place, query))
     problems.raise_found()
     warnings.extend(_own_categories(queries, places))
-    queries.sort(key=lambda query: id_order(query["id"]))
+    queries.sort(key=lambda query: id_order(query.id))
     return Baselines(queries, version, warnings)
 
 
-def encode_baseline(query: dict[str, Any]) -> bytes:
+def encode_baseline(query: Baseline) -> bytes:
     """Writes one baseline as it travels to the worker.
 
     Raises:
         ValueError: an unknown key holds what JSON in UTF-8 cannot: infinities, half surrogate pairs.
-
-    >>> encode_baseline({"id": "Q-1"})
-    b'{"id":"Q-1"}'
     """
-    return json.dumps(query, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return json.dumps(query.model_dump(), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _text(source: Source) -> str:
@@ -195,13 +192,12 @@ def _refuse(place: Place, error: ValueError | RecursionError) -> NoReturn:
     raise place.error(why_broken(error), _SHAPE) from None
 
 
-def _validated(entry: _Entry) -> dict[str, Any]:
+def _validated(entry: _Entry) -> Baseline:
     """Checks one query against the contract."""
     if not isinstance(entry.value, dict):
         raise entry.place.error(f"not an object ({shown(entry.value)})", "write it as {…}")
     try:
-        baseline = Baseline.model_validate(entry.value)
-        query = baseline.model_dump()
+        query = Baseline.model_validate(entry.value)
         encode_baseline(query)
     except ValidationError as error:
         raise described(error, Baseline, b"{}", _named(entry), " in this query") from None
@@ -217,11 +213,11 @@ def _named(entry: _Entry) -> Place:
     return replace(entry.place, query=name) if is_named else entry.place
 
 
-def _own_categories(queries: Sequence[dict[str, Any]], places: Mapping[str, Place]) -> Iterable[str]:
+def _own_categories(queries: Sequence[Baseline], places: Mapping[str, Place]) -> Iterable[str]:
     """Returns a warning for each category that is not one of the specification's, as typing mistakes are."""
-    first = dict[str, dict[str, Any]]()
+    first = dict[str, Baseline]()
     for query in queries:
-        first.setdefault(query["category"], query)
+        first.setdefault(query.category, query)
     for category, query in first.items():
         if category in CATEGORIES:
             continue
@@ -230,19 +226,19 @@ def _own_categories(queries: Sequence[dict[str, Any]], places: Mapping[str, Plac
             known for known in CATEGORIES if known.startswith(alike)
         ]
         but = f", but did you mean {close[0]!r}?" if close else f"; known ones: {', '.join(CATEGORIES)}"
-        place = replace(places[query["id"]], query=query["id"])
+        place = replace(places[query.id], query=query.id)
         yield f"{place}: category {shown(category)} is one of your own{but}"
 
 
-def _warnings(place: Place, query: dict[str, Any]) -> Iterable[str]:
+def _warnings(place: Place, query: Baseline) -> Iterable[str]:
     """Returns warnings about values that are allowed but probably wrong."""
-    place = replace(place, query=query["id"])
-    for key in (key for key in query if key not in _KNOWN):
+    place = replace(place, query=query.id)
+    for key in query.model_extra or ():
         alike = key.lower().replace("-", "_").replace(" ", "_")
         close = get_close_matches(alike, _KNOWN, n=1, cutoff=0.8) or [
             known for known in _KNOWN if known.replace("_", "") == alike.replace("_", "")
         ]
         if close:
             yield f"{place}: unknown key {shown(key)} is kept, but did you mean {close[0]!r}?"
-    if query["is_oos"] and not query["oos_decline_signals"]:
+    if query.is_oos and not query.oos_decline_signals:
         yield f"{place}: out of scope without oos_decline_signals: no answer can pass its OOS check"

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
 
 import msgspec
 
@@ -11,6 +10,7 @@ from producer.load.source import Source
 from producer.options import QueryChoice, SubmitOptions, pick_items
 from producer.queries.baselines import Baselines, encode_baseline, read_baselines
 from producer.text import shown
+from shared.contracts.queries import Baseline
 from shared.contracts.query_run import SNAPSHOT_KEY
 from shared.contracts.query_vocabulary import run_id_at
 from shared.errors import InputError
@@ -31,7 +31,7 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
     queries = choose(following, options.query_choice)
     total = len(queries) * query_run.repeat
     items = (
-        (f"{query['id']} #{again + 1}" if again else query["id"], encode_baseline(query))
+        (f"{query.id} #{again + 1}" if again else query.id, encode_baseline(query))
         for query in queries
         for again in range(query_run.repeat)
     )
@@ -40,7 +40,7 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
     run = msgspec.structs.replace(
         query_run,
         version=baselines.version,
-        start_from=queries[0]["id"],
+        start_from=queries[0].id,
         chosen=_describe_choice(options.query_choice, len(queries), len(baselines.queries)),
         offset=len(baselines.queries) - len(following),
         together=min(query_run.concurrency, size),
@@ -67,18 +67,15 @@ def _describe_choice(choice: QueryChoice, chosen: int, of: int) -> str:
     return f"{chosen} of {of} queries, chosen with {choice}" if str(choice) else ""
 
 
-def start_at(queries: Sequence[dict[str, Any]], identifier: str | None) -> list[dict[str, Any]]:
+def start_at(queries: Sequence[Baseline], identifier: str | None) -> list[Baseline]:
     """Returns the queries from the one with this id on; all of them when no id is given.
 
     Raises:
         InputError: no query has this id.
-
-    >>> start_at([{"id": "Q-1"}, {"id": "Q-2"}], "Q-2")
-    [{'id': 'Q-2'}]
     """
     if identifier is None:
         return list(queries)
-    ids = [query["id"] for query in queries]
+    ids = [query.id for query in queries]
     if identifier in ids:
         return list(queries[ids.index(identifier) :])
     close = get_close_matches(identifier, ids, n=1)
@@ -86,24 +83,21 @@ def start_at(queries: Sequence[dict[str, Any]], identifier: str | None) -> list[
     raise InputError(f"--start-from: no query has the id {shown(identifier)}", hint=hint)
 
 
-def choose(queries: Sequence[dict[str, Any]], choice: QueryChoice) -> list[dict[str, Any]]:
+def choose(queries: Sequence[Baseline], choice: QueryChoice) -> list[Baseline]:
     """Returns the queries selected on the command line.
 
     Raises:
         InputError: no query has such a category, or none is left.
-
-    >>> choose([{"id": "Q-1", "category": "sla", "query": "Late?"}], QueryChoice(["sla"], "q-1"))[0]["id"]
-    'Q-1'
     """
-    categories = list(dict.fromkeys(query["category"] for query in queries))
+    categories = list(dict.fromkeys(query.category for query in queries))
     for name in choice.categories:
         if name not in categories:
             close = get_close_matches(name, categories, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"its categories: {', '.join(categories)}"
             raise InputError(f"--category: no query has the category {shown(name)}", hint=hint)
-    found = [query for query in queries if not choice.categories or query["category"] in choice.categories]
-    found = [query for query in found if choice.ids is None or query["id"] in choice.ids]
-    left = pick_items(found, choice, lambda query: f"{query['id']}\n{query['query']}")
+    found = [query for query in queries if not choice.categories or query.category in choice.categories]
+    found = [query for query in found if choice.ids is None or query.id in choice.ids]
+    left = pick_items(found, choice, lambda query: f"{query.id}\n{query.query}")
     if not left:
         raise InputError("no query is left to ask", hint=f"{choice} leaves none")
     return left

@@ -19,7 +19,7 @@ from producer.sample_api.bench_answers import OTHERWISE, canned_answer, capital_
 from producer.sample_api.live_replies import live_reply
 from producer.sample_api.pace import Pace
 from producer.sample_api.sample_vectors import vector_of
-from producer.sample_api.tool_use import call_tools
+from producer.sample_api.tool_use import ToolCall, call_tools
 from producer.sample_api.verdicts import comparison, grade, verdict
 
 COMPLETIONS: Final = "/v1/chat/completions"
@@ -40,7 +40,7 @@ class SampleReply(NamedTuple):
 
     text: str | None = None
     """None where it calls tools or refuses."""
-    tool_calls: Sequence[dict[str, Any]] = ()
+    tool_calls: Sequence[ToolCall] = ()
     refusal: str = ""
     reasoning: str = ""
     finish_reason: str = "stop"
@@ -50,7 +50,7 @@ class SampleReply(NamedTuple):
         """As a completion has it; only what is there."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text}
         given = {
-            "tool_calls": [*self.tool_calls],
+            "tool_calls": [_written(call) for call in self.tool_calls],
             "refusal": self.refusal,
             "reasoning_content": self.reasoning,
         }
@@ -193,7 +193,7 @@ def _usage(messages: list[dict[str, Any]], reply: SampleReply) -> dict[str, int]
     """Counts tokens as a rule of thumb does."""
     prompt_tokens = sum(len(_plain(message.get("content"))) for message in messages) // CHARS_PER_TOKEN
     texts = [reply.text or "", reply.refusal, reply.reasoning]
-    texts += [call["function"]["name"] + call["function"]["arguments"] for call in reply.tool_calls]
+    texts += [call.name + call.arguments for call in reply.tool_calls]
     answered = sum(map(len, texts)) // CHARS_PER_TOKEN
     return {
         "prompt_tokens": prompt_tokens,
@@ -237,11 +237,15 @@ def _deltas(reply: SampleReply) -> Iterator[dict[str, Any]]:
         for at, word in enumerate(text.split(" ") if text else ()):
             yield {name: word if at == 0 else f" {word}"}
     for index, call in enumerate(reply.tool_calls):
-        arguments = call["function"]["arguments"]
-        half = len(arguments) // 2
-        first = {**call["function"], "arguments": arguments[:half]}
-        yield {"tool_calls": [{"index": index, **call, "function": first}]}
-        yield {"tool_calls": [{"index": index, "function": {"arguments": arguments[half:]}}]}
+        half = len(call.arguments) // 2
+        yield {"tool_calls": [{"index": index, **_written(call._replace(arguments=call.arguments[:half]))}]}
+        yield {"tool_calls": [{"index": index, "function": {"arguments": call.arguments[half:]}}]}
+
+
+def _written(call: ToolCall) -> dict[str, Any]:
+    """A call as a message has it."""
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def _event(piece: dict[str, Any]) -> bytes:

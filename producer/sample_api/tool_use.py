@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from producer.sample_api.bench_answers import is_hasty
 
@@ -12,7 +12,27 @@ _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 _NAME: Final = re.compile(r"\b[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)*")
 
 
-def call_tools(model: str, body: Mapping[str, Any], prompt: str) -> list[dict[str, Any]]:
+class ToolCall(NamedTuple):
+    """A call with which a model answers."""
+
+    id: str
+    name: str
+    """Of the function."""
+    arguments: str
+    """In JSON."""
+
+
+class _Function(NamedTuple):
+    """A function that a model may call."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    """The schemas of its parameters."""
+    required: Sequence[Any]
+    """Names of those that it needs."""
+
+
+def call_tools(model: str, body: Mapping[str, Any], prompt: str) -> list[ToolCall]:
     """Returns the calls with which a model answers; none where it answers in words.
 
     Args:
@@ -22,8 +42,8 @@ def call_tools(model: str, body: Mapping[str, Any], prompt: str) -> list[dict[st
 
     >>> city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     >>> body = {"tools": [{"type": "function", "function": {"name": "get_weather", "parameters": city}}]}
-    >>> call_tools("m", body, "What is the weather in Paris?")[0]["function"]
-    {'name': 'get_weather', 'arguments': '{"city": "Paris"}'}
+    >>> call_tools("m", body, "What is the weather in Paris?")
+    [ToolCall(id='call_1', name='get_weather', arguments='{"city": "Paris"}')]
     >>> call_tools("m", body, "Hi")
     []
     """
@@ -31,29 +51,32 @@ def call_tools(model: str, body: Mapping[str, Any], prompt: str) -> list[dict[st
     last = (body.get("messages") or [{}])[-1]
     if not isinstance(tools, list) or choice == "none" or last.get("role") == "tool":
         return []
-    functions = [tool["function"] for tool in tools if isinstance(tool, dict) and _has_name(tool)]
-    wanted = [function for function in functions if _words(function["name"]) & _words(prompt)]
+    functions = [function for tool in tools if (function := _function(tool)) is not None]
+    wanted = [function for function in functions if _words(function.name) & _words(prompt)]
     if isinstance(choice, dict):
-        name = (choice.get("function") or {}).get("name")
-        wanted = [function for function in functions if function["name"] == name]
+        named = _function(choice)
+        wanted = [function for function in functions if named is not None and function.name == named.name]
     elif choice == "required":
         wanted = wanted or functions[:1]
     return [
-        {
-            "id": f"call_{index + 1}",
-            "type": "function",
-            "function": {
-                "name": function["name"],
-                "arguments": json.dumps(_arguments(model, function, prompt), ensure_ascii=False),
-            },
-        }
+        ToolCall(
+            f"call_{index + 1}",
+            function.name,
+            json.dumps(_arguments(model, function, prompt), ensure_ascii=False),
+        )
         for index, function in enumerate(wanted)
     ]
 
 
-def _has_name(tool: Mapping[str, Any]) -> bool:
-    function = tool.get("function")
-    return isinstance(function, dict) and isinstance(function.get("name"), str)
+def _function(tool: object) -> _Function | None:
+    """Reads a tool, or the choice of one; None where it names no function."""
+    match tool:
+        case {"function": {"name": str(name), "parameters": {"properties": dict(properties)} as schema}}:
+            return _Function(name, properties, schema.get("required") or ())
+        case {"function": {"name": str(name)}}:
+            return _Function(name, {}, ())
+        case _:
+            return None
 
 
 def _words(text: str) -> set[str]:
@@ -61,20 +84,17 @@ def _words(text: str) -> set[str]:
     return {word.casefold() for word in _WORDS.findall(text)} - {"get", "find", "the", "a", "of", "in", "to"}
 
 
-def _arguments(model: str, function: Mapping[str, Any], prompt: str) -> dict[str, Any]:
+def _arguments(model: str, function: _Function, prompt: str) -> dict[str, Any]:
     """Finds a value for each parameter among the words of the prompt."""
-    schema = function.get("parameters")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(schema, dict) or not isinstance(properties, dict):
-        return {}
-    found = {name: _value(each, prompt) for name, each in properties.items() if isinstance(each, dict)}
+    found = {
+        name: _value(each, prompt) for name, each in function.parameters.items() if isinstance(each, dict)
+    }
     if not is_hasty(model):
         return {name: value for name, value in found.items() if value is not None}
-    required = schema.get("required") or []
     return {
         name: value.lower() if isinstance(value, str) else value
         for name, value in found.items()
-        if value is not None and name in required
+        if value is not None and name in function.required
     }
 
 

@@ -69,21 +69,19 @@ class RedisTarget:
             connect_timeout_s: how long to wait for a connection.
             decode: replies as text instead of bytes.
         """
-        import redis  # noqa: PLC0415 - start-up: redis costs 80 ms, and `--help` needs none
-        from redis.backoff import NoBackoff  # noqa: PLC0415 - as above
-        from redis.retry import Retry  # noqa: PLC0415 - as above
+        from redis import Redis, backoff, retry  # noqa: PLC0415 - start-up: redis costs 80 ms, and `--help` needs none
 
         options: dict[str, Any] = {
             "socket_timeout": socket_timeout_s,
             "decode_responses": decode,
-            "retry": Retry(NoBackoff(), 0),
+            "retry": retry.Retry(backoff.NoBackoff(), 0),
             "protocol": 2,  # lists and bytes, whatever a later version of redis-py prefers
         }
         if self.url.scheme == "sentinel":
             return self._client_by_sentinel({**options, **_tcp_options(connect_timeout_s)})
         if self.url.scheme != "unix":
             options |= _tcp_options(connect_timeout_s)
-        return redis.Redis.from_url(self.redis_url, **options)
+        return Redis.from_url(self.redis_url, **options)
 
     @property
     def is_watched(self) -> bool:

@@ -7,6 +7,7 @@ from producer.load.chunks import FEWEST_ITEMS, TYPICAL_CASE, TYPICAL_QUERY, dict
 from producer.queries.baselines import encode_baseline
 from shared.codecs.packing import DICTIONARY, PACKED, Packing
 from shared.contracts.case_run import CasePayload, encode_case
+from shared.contracts.queries import Baseline
 from tests.support.query_desk import numbered
 from worker.executors.case_results import CallDetails, case_document, case_line
 from worker.executors.queries import result_line
@@ -31,7 +32,7 @@ def test_every_text_comes_back(dictionary: bytes, texts: list[bytes]) -> None:
 
 def test_typical_results_take_a_tenth() -> None:
     """The typical results of the dictionaries are like the real ones: items of a run hardly take anything."""
-    queries = [encode_baseline(query) for query in numbered(3)]
+    queries = [encode_baseline(Baseline.model_validate(query)) for query in numbered(3)]
     reply = Reply({"answer": "yes", "sources": [{"title": "S"}], "metadata": {"latencyMs": 9}}, 9, 200)
     answered = result_line(query_result(numbered(3)[2], reply), "")
     payload = CasePayload(2, "m", "Hi", criteria={"expected": {"ok": True}})

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from producer.load.source import Source
 from producer.queries.baselines import encode_baseline, read_baselines
+from shared.contracts.queries import Baseline
 from shared.contracts.query_vocabulary import CATEGORIES, id_order
 from shared.errors import InputError
 
@@ -34,7 +35,7 @@ GOOD = st.fixed_dictionaries(
 FILES = st.lists(GOOD, min_size=1, max_size=6, unique_by=lambda query: query["id"])
 
 
-def read(content: bytes) -> list[dict[str, Any]]:
+def read(content: bytes) -> list[Baseline]:
     """The queries of a file."""
     return read_baselines(Source("-", stdin=io.BytesIO(content))).queries
 
@@ -56,11 +57,11 @@ def test_all_forms_of_a_good_file_read_the_same(queries: list[dict[str, Any]]) -
     lines = "\n".join(json.dumps(query) for query in queries).encode()
     found = read(whole)
     assert found == read(bare) == read(lines)
-    assert [query["id"] for query in found] == sorted((query["id"] for query in queries), key=id_order)
-    by_id = {query["id"]: query for query in found}
+    assert [query.id for query in found] == sorted((query["id"] for query in queries), key=id_order)
+    by_id = {query.id: query.model_dump() for query in found}
     for query in queries:
         assert {key: by_id[query["id"]][key] for key in query} == query
-        assert json.loads(encode_baseline(by_id[query["id"]])) == by_id[query["id"]]
+    assert [json.loads(encode_baseline(query)) for query in found] == [*by_id.values()]
 
 
 @given(st.binary(max_size=100) | JSON.map(lambda value: json.dumps(value).encode()))
@@ -76,7 +77,7 @@ def test_any_wrong_value_is_refused_or_right(query: dict[str, Any], key: str, va
         (found,) = read(json.dumps([{**query, key: value}]).encode())
     except InputError:
         return
-    assert found[key] == value
+    assert found.model_dump()[key] == value
     assert isinstance(value, bool if key == "is_oos" else list if key == "must_contain" else str)
 
 

@@ -81,17 +81,16 @@ class UpstreamStack:
     def models(self) -> ModelCaller:
         """Asks models, with cache, budget, limits and retry."""
         from shared.upstream.prices import cost_of  # noqa: PLC0415 - start-up: not needed by turns
-        from worker.upstream.credentials import key_of  # noqa: PLC0415 - same
-        from worker.upstream.model_clients import ModelClients  # noqa: PLC0415 - same
+        from worker.upstream import credentials, model_clients  # noqa: PLC0415 - same
 
         return ModelCaller(
             self.gate,
-            ModelClients(self._session),
+            model_clients.ModelClients(self._session),
             self.cache,
             self.budget,
             self.contacts,
             cost_of=cost_of,
-            key_of=lambda request: key_of(request, os.environ),
+            key_of=lambda request: credentials.key_of(request, os.environ),
         )
 
     def close(self) -> None:

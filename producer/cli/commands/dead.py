@@ -31,14 +31,14 @@ def command() -> None:
 @pass_session
 def list_dead(session: Session, *, run: str | None, limit: int) -> None:
     """List failed items: of RUN in input order, else of all runs, the newest first."""
-    from producer.cli.run_lookup import find_run, local_time  # noqa: PLC0415 - same
-    from producer.dead_set import dead_document, read_dead  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer import dead_set  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli import run_lookup  # noqa: PLC0415 - same
 
     if run is not None:
-        run = find_run(session, run).run
-    dead = list(read_dead(session.access.client, run=run or "", first=limit))
+        run = run_lookup.find_run(session, run).run
+    dead = list(dead_set.read_dead(session.access.client, run=run or "", first=limit))
     if session.options.json:
-        session.output.document(dead_document(dead))
+        session.output.document(dead_set.dead_document(dead))
     elif dead:
         session.output.table(
             ("RUN", "ITEM", "AT", "ATTEMPTS", "CODE", "MESSAGE"),
@@ -46,7 +46,7 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
                 (
                     e.place.run,
                     e.name.label,
-                    local_time(e.item.at_ms),
+                    run_lookup.local_time(e.item.at_ms),
                     str(e.item.attempts),
                     e.error[0],
                     f"HTTP {e.status}: {e.error[1]}" if e.status else e.error[1],
@@ -68,12 +68,12 @@ def show(session: Session, *, run: str, item: str) -> None:
 
     ITEM is its id in the file (Q-06), or its position (query-5).
     """
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
-    from producer.dead_set import find_dead, item_document, read_dead  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer import dead_set  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli import run_lookup  # noqa: PLC0415 - same
 
-    run = find_run(session, run).run
-    [found] = find_dead([*read_dead(session.access.client, run=run)], [item], run)
-    session.output.document(item_document(found), indent=None if session.options.json else 2)
+    run = run_lookup.find_run(session, run).run
+    [found] = dead_set.find_dead([*dead_set.read_dead(session.access.client, run=run)], [item], run)
+    session.output.document(dead_set.item_document(found), indent=None if session.options.json else 2)
 
 
 @command.command()
@@ -91,13 +91,12 @@ def retry(
     detach: bool,
 ) -> int:
     """Retry failed items of RUN: those named by id or position, else all of them."""
-    from producer.cli import presenters, work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
-    from producer.dead_set import find_dead, read_dead  # noqa: PLC0415 - same
+    from producer import dead_set  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli import presenters, run_lookup, work  # noqa: PLC0415 - same
 
-    run = find_run(session, run).run
-    dead = [*read_dead(session.access.client, run=run)]
-    chosen = find_dead(dead, items, run) if items else dead
+    run = run_lookup.find_run(session, run).run
+    dead = [*dead_set.read_dead(session.access.client, run=run)]
+    chosen = dead_set.find_dead(dead, items, run) if items else dead
     positions = sorted({int(entry.place.index) for entry in chosen})
     options = work.WorkOptions(presenters.presenter_of(session), workers.processes, workers.in_flight)
     return work.retry(session, run, options, positions=positions, detach=detach)
@@ -109,13 +108,12 @@ def retry(
 @pass_session
 def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
     """Discard failed items of RUN, named by id or position; their results are kept."""
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.dead_set import discard as take_out  # noqa: PLC0415 - same
-    from producer.dead_set import find_dead, read_dead  # noqa: PLC0415 - same
+    from producer import dead_set  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli import run_lookup  # noqa: PLC0415 - same
 
-    run = find_run(session, run).run
-    found = find_dead([*read_dead(session.access.client, run=run)], items, run)
-    _tell_gone(session, take_out(session.access.client, [entry.place for entry in found]))
+    run = run_lookup.find_run(session, run).run
+    found = dead_set.find_dead([*dead_set.read_dead(session.access.client, run=run)], items, run)
+    _tell_gone(session, dead_set.discard(session.access.client, [entry.place for entry in found]))
 
 
 @command.command()
@@ -123,16 +121,15 @@ def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
 @pass_session
 def purge(session: Session, *, run: str | None) -> None:
     """Discard all failed items, or all of RUN; their results are kept."""
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.dead_set import discard as take_out  # noqa: PLC0415 - same
-    from producer.dead_set import read_dead  # noqa: PLC0415 - same
+    from producer import dead_set  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli import run_lookup  # noqa: PLC0415 - same
 
     if run is not None:
-        run = find_run(session, run).run
-    places = [entry.place for entry in read_dead(session.access.client, run=run or "")]
+        run = run_lookup.find_run(session, run).run
+    places = [entry.place for entry in dead_set.read_dead(session.access.client, run=run or "")]
     if places:
         session.confirm(f"take {plural(len(places), 'dead item')} off the list?")
-    _tell_gone(session, take_out(session.access.client, places))
+    _tell_gone(session, dead_set.discard(session.access.client, places))
 
 
 def _tell_gone(session: Session, gone: "DeadDiscarded") -> None:

@@ -51,14 +51,12 @@ def command(
     runner reads them too: `proctor report RUN --format github >> "$GITHUB_STEP_SUMMARY"`.
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
-    from producer.cli.presenters import exit_of_gates, print_gates  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.printing import print_results  # noqa: PLC0415 - same
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
+    from producer.cli import presenters, printing, run_lookup  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.reporting import write_reports  # noqa: PLC0415 - same
 
     files = plan_files(paths, [format_name] if format_name else []) if paths else []
     parsed_gates = [parse_gate(text) for text in gates]
-    info = find_run(session, run)
+    info = run_lookup.find_run(session, run)
     refuse_no_text(info.kind, no_text=no_text)
     check_gates(parsed_gates, info.kind)
     annotations = _annotations(info, format_name)
@@ -67,15 +65,15 @@ def command(
         document = write_reports(
             session.access, info, files, annotations, gates=parsed_gates, with_text=with_text
         )
-        _tell_files(session, document, exit_of_gates(document))
+        _tell_files(session, document, presenters.exit_of_gates(document))
     else:
         name = format_name or ("json" if session.options.json else "md")
-        document = print_results(
+        document = printing.print_results(
             session, info, name, gates=parsed_gates, more=annotations, with_text=with_text
         )
     _annotate(session, annotations)
-    print_gates(session.output, document)
-    return exit_of_gates(document)
+    presenters.print_gates(session.output, document)
+    return presenters.exit_of_gates(document)
 
 
 def _tell_files(session: Session, document: "AnyRun", code: int) -> None:

@@ -52,21 +52,20 @@ def command(
     all_phases: bool,
 ) -> None:
     """Print the results of RUN in input order, also while it goes on."""
-    from producer.cli.printing import ResultFilter, print_results, print_table  # noqa: PLC0415 - same
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli import printing, run_lookup  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.item_names import find_items  # noqa: PLC0415 - same
 
     if all_phases and not traces:
         raise UsageError("--all-phases says which traces to print", hint="add --traces")
     if traces and format_name not in {None, "jsonl"}:
         raise UsageError(f"traces cannot be printed as {format_name}", hint="leave --format out")
-    info = find_run(session, run)
+    info = run_lookup.find_run(session, run)
     refuse_no_text(info.kind, no_text=no_text)
     phases = "all traces" if all_phases else "traces"
     name = phases if traces else format_name or ("json" if session.options.json else "table")
     chosen = frozenset(find_items(session.access.store, info, items, is_each=True)) if items else None
-    selection = ResultFilter(only, first, chosen)
+    selection = printing.ResultFilter(only, first, chosen)
     if name == "table":
-        print_table(session, info, selection)
+        printing.print_table(session, info, selection)
     else:
-        print_results(session, info, name, selection, with_text=not no_text)
+        printing.print_results(session, info, name, selection, with_text=not no_text)

@@ -37,20 +37,19 @@ def command(
 
     Workers are started here only when none is alive for its kind, and stopped at the end.
     """
-    from producer.cli import presenters, work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.run_lookup import find_run, print_state_change  # noqa: PLC0415 - same
+    from producer.cli import presenters, run_lookup, work  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.notify import read_webhook  # noqa: PLC0415 - same
 
     webhook = read_webhook(notify, session.settings, os.environ) if notify is not None else None
     if webhook is not None and detach:
         raise UsageError("--notify is for a run that is followed", hint="`proctor watch RUN --notify URL`")
-    run = find_run(session, run).run
+    run = run_lookup.find_run(session, run).run
     if max_cost is not None:
         from shared.upstream.costs import CostBook  # noqa: PLC0415 - start-up: only a new cap needs it
 
         CostBook(session.access.ledger.caller).set_cap(run, max_cost)
     if detach:
-        print_state_change(session, run, action="resume")
+        run_lookup.print_state_change(session, run, action="resume")
         return 0
     presenter = presenters.presenter_of(session)
     options = work.WorkOptions(presenter, workers.processes, workers.in_flight, webhook=webhook)

@@ -43,8 +43,7 @@ def command(
 
     Workers are started here only when none is alive, and stopped at the end.
     """
-    from producer.cli import presenters, work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
+    from producer.cli import presenters, run_lookup, work  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.item_names import find_items  # noqa: PLC0415 - same
     from producer.notify import read_webhook  # noqa: PLC0415 - same
 
@@ -53,7 +52,7 @@ def command(
         raise UsageError("--notify is for a run that is followed", hint="`proctor watch RUN --notify URL`")
     if cached and not items:
         raise UsageError("--cached is for --item", hint="without --item, stored answers are always used")
-    info = find_run(session, run)
+    info = run_lookup.find_run(session, run)
     positions = find_items(session.access.store, info, items) if items else None
     result = presenters.ItemChanges(session, info, positions) if positions is not None else None
     presenter = presenters.presenter_of(session, result)

@@ -30,17 +30,16 @@ def list_runs(
     session: Session, *, limit: int = 20, kind: str | None = None, state: str | None = None
 ) -> None:
     """List runs, the newest first."""
-    from producer.cli.run_lookup import runs_document, wait_reasons  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.runs_table import print_runs  # noqa: PLC0415 - same
+    from producer.cli import run_lookup, runs_table  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     runs = session.access.store.list(limit=limit, kind=kind_named(kind) if kind else None, state=state)
-    why = wait_reasons(session.access.store, runs)
+    why = run_lookup.wait_reasons(session.access.store, runs)
     if session.options.json:
-        session.output.document(runs_document(runs, why))
+        session.output.document(run_lookup.runs_document(runs, why))
     elif runs:
         open_kinds = {info.kind for info in runs if not info.is_final}
         worked_on = {each for each in open_kinds if session.access.count_workers(each)}
-        print_runs(session.output, runs, why, worked_on=worked_on)
+        runs_table.print_runs(session.output, runs, why, worked_on=worked_on)
     else:
         session.output.note("no runs here yet; `proctor run FILE` makes one")
     session.warn_if_unwritable()
@@ -51,10 +50,9 @@ def list_runs(
 @pass_session
 def show(session: Session, *, run: str) -> None:
     """Show one run: state, counts and summary, also while it goes on."""
-    from producer.cli.presenters import print_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
+    from producer.cli import presenters, run_lookup  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    print_run(session, find_run(session, run))
+    presenters.print_run(session, run_lookup.find_run(session, run))
 
 
 @command.command("rm")

@@ -17,22 +17,20 @@ def command(session: Session, *, run: str, items: tuple[str, ...]) -> None:
     ITEM is an id of the file, such as Q-06. The id of a case shows all its answers; one of them is named by
     its id, model and prompt: "france · openai/gpt-4o". Without ITEM, shows what did not pass.
     """
-    from producer.cli.item_view import others_of, print_whole, read_items, read_rows  # noqa: PLC0415 - same
-    from producer.cli.overview import print_overview  # noqa: PLC0415 - same
-    from producer.cli.printing import lines_of  # noqa: PLC0415 - same
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
-    from producer.item_names import find_items  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.service_documents import ItemsDocument  # noqa: PLC0415 - same
+    from producer import item_names, service_documents  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli import item_view, overview, printing, run_lookup  # noqa: PLC0415 - same
 
-    info = find_run(session, run)
+    info = run_lookup.find_run(session, run)
     if not items:
-        print_overview(session, info)
+        overview.print_overview(session, info)
         return
-    positions = find_items(session.access.store, info, items, is_each=True)
+    positions = item_names.find_items(session.access.store, info, items, is_each=True)
     if session.options.json:
-        rows = tuple(lines_of(session, info, read_rows(session, info, positions)))
-        session.output.document(ItemsDocument(run_id=info.run, kind=info.kind.name, items=rows))
+        rows = tuple(printing.lines_of(session, info, item_view.read_rows(session, info, positions)))
+        session.output.document(
+            service_documents.ItemsDocument(run_id=info.run, kind=info.kind.name, items=rows)
+        )
         return
-    shown = read_items(session, info, positions)
-    others = others_of(session, info, shown[0]) if len(shown) == 1 else []
-    print_whole(session.output, shown, others)
+    shown = item_view.read_items(session, info, positions)
+    others = item_view.others_of(session, info, shown[0]) if len(shown) == 1 else []
+    item_view.print_whole(session.output, shown, others)

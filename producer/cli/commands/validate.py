@@ -51,8 +51,7 @@ def command(
 
     Reports every problem with its line and how to fix it; for a valid file, what it contains.
     """
-    from producer.cli.listing import print_items  # noqa: PLC0415 - start-up: `--help` must not load pydantic
-    from producer.cli.submission import print_contents, unread  # noqa: PLC0415 - same
+    from producer.cli import listing, submission  # noqa: PLC0415 - start-up: `--help` must not load pydantic
 
     named = one_file(file, config)
     if named is None:
@@ -60,5 +59,5 @@ def command(
     choice = SubmitChoice(
         InputOptions(kind=kind), ModelOptions(api_base=api_base), CaseOptions(outputs=outputs)
     )
-    asked = unread(session, named, choice)
-    return (print_items if is_list else print_contents)(session, asked)
+    asked = submission.unread(session, named, choice)
+    return (listing.print_items if is_list else submission.print_contents)(session, asked)

@@ -24,13 +24,12 @@ def command(session: Session, *, run: str, gates: tuple[str, ...], notify: str |
     failures, and why a run waits. Ctrl-C stops following, not the run.
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
-    from producer.cli import presenters, work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
+    from producer.cli import presenters, run_lookup, work  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.notify import read_webhook  # noqa: PLC0415 - same
 
     webhook = read_webhook(notify, session.settings, os.environ) if notify is not None else None
     parsed_gates = [parse_gate(text) for text in gates]
-    found = find_run(session, run)
+    found = run_lookup.find_run(session, run)
     check_gates(parsed_gates, found.kind)
     presenter = presenters.presenter_of(session)
     return work.watch(session, found.run, work.WorkOptions(presenter, gates=parsed_gates, webhook=webhook))

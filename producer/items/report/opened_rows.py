@@ -17,6 +17,24 @@ COLUMNS: Final = ("item", "outcome", "attempts", "latency_ms", "cost_usd", "erro
 _decode = msgspec.json.decode
 
 
+class StoredError(msgspec.Struct, frozen=True):
+    """Why an item has no result."""
+
+    code: str
+    message: str
+
+
+class StoredFailure(msgspec.Struct, frozen=True):
+    """The stored line of an item that ended in an error."""
+
+    error: StoredError
+    result: dict[str, Any] | None = None
+    """What there is all the same."""
+
+
+failure_of = msgspec.json.Decoder(StoredFailure).decode
+
+
 class OpenedItem(NamedTuple):
     """A row with its result."""
 
@@ -36,9 +54,8 @@ def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedItem]:
         if row.code == POISON_CODE:
             yield OpenedItem(row, None, *POISON_ERROR)
         elif row.outcome is Outcome.ERROR:
-            line = _decode(row.line)
-            error = line["error"]
-            yield OpenedItem(row, line["result"], str(error["code"]), str(error["message"]))
+            line = failure_of(row.line)
+            yield OpenedItem(row, line.result, line.error.code, line.error.message)
         else:
             yield OpenedItem(row, _decode(row.line) if row.code else None, "", "")
 

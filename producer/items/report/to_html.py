@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from producer.aggregate.statistics import wilson
 from producer.item_ids import item_id
@@ -10,7 +10,7 @@ from producer.items.documents import ItemsRun
 from producer.items.report.opened_rows import COLUMNS, OpenedItem, cells_of, opened
 from producer.items.report.terminal import headline, outcome
 from producer.report.cells import Size, plain
-from producer.report.html.rendering import cut, fill, text_limit
+from producer.report.html.rendering import Text, cut, fill, text_limit
 from producer.report.html.viewer import (
     WORST_FIRST,
     Chip,
@@ -41,6 +41,27 @@ FAILED: Final = "failed"
 """The reason of an item that failed: its kind has no other."""
 
 
+class _Shown(NamedTuple):
+    """What the page shows of an item."""
+
+    id: str
+    """Of its element."""
+    name: str
+    letter: Letter
+    word: str
+    why: str
+    reason: str
+    """Under which it is listed; empty where nothing went wrong."""
+    figures: Sequence[str]
+    gist: str
+    shown: str
+    """The other columns, or the start of the result."""
+    code: str
+    error: Text | None
+    columns: Sequence[tuple[str, str]]
+    result: Text | None
+
+
 class ItemsHtmlReport:
     """Keeps the rows on disk, and writes them behind verdict and figures.
 
@@ -63,14 +84,12 @@ class ItemsHtmlReport:
         """Takes some rows."""
         for item in opened(rows):
             row, shown = item.row, self._shown(item)
-            reasons = [shown["reason"]] if shown["reason"] else []
+            reasons = [shown.reason] if shown.reason else []
             orders = {"latency": row.latency_ms, "number": row.index}
             html = fill(TEMPLATE, "row", shown)
             is_decided = row.outcome is Outcome.DECIDED  # which is neither good nor bad
-            group = len(WORST_FIRST) if is_decided else WORST_FIRST.index(shown["letter"])
-            self._rows.add(
-                PageRow(shown["id"], html, shown["letter"], {"reason": reasons}, orders), group=group
-            )
+            group = len(WORST_FIRST) if is_decided else WORST_FIRST.index(shown.letter)
+            self._rows.add(PageRow(shown.id, html, shown.letter, {"reason": reasons}, orders), group=group)
 
     def end(self, document: ItemsRun) -> None:
         """Writes the page."""
@@ -113,7 +132,7 @@ class ItemsHtmlReport:
         yield from self._rows.pieces(Head(columns=1, label=self._nouns[1].capitalize()))
         yield end(list(_facts(document, info)), folder=FOLDER, row=self._noun, cell="")
 
-    def _shown(self, item: OpenedItem) -> dict[str, Any]:
+    def _shown(self, item: OpenedItem) -> _Shown:
         """Returns what the page shows of an item."""
         row, result = item.row, item.result
         kind = self._info.kind
@@ -128,21 +147,21 @@ class ItemsHtmlReport:
         figures += [] if row.cost_usd is None else [cost(row.cost_usd)]
         why = plain(item.message or item.code, Size.REASON)
         reason = plain(why, Size.LINE) or (FAILED if row.outcome is Outcome.FAILED else "")
-        return {
-            "id": f"i{row.index + 1}",
-            "name": item_id(kind, row.index),
-            "letter": Letter.of(row.outcome),
-            "word": row.outcome.value,
-            "why": why,
-            "reason": reason,
-            "figures": figures,
-            "gist": columns[0][1] if columns else "",
-            "shown": rest or plain(text, Size.REASON),
-            "code": item.code,
-            "error": cut(item.message, self._limit) if item.code else None,
-            "columns": columns,
-            "result": cut(text, self._limit) if text else None,
-        }
+        return _Shown(
+            id=f"i{row.index + 1}",
+            name=item_id(kind, row.index),
+            letter=Letter.of(row.outcome),
+            word=row.outcome.value,
+            why=why,
+            reason=reason,
+            figures=figures,
+            gist=columns[0][1] if columns else "",
+            shown=rest or plain(text, Size.REASON),
+            code=item.code,
+            error=cut(item.message, self._limit) if item.code else None,
+            columns=columns,
+            result=cut(text, self._limit) if text else None,
+        )
 
 
 def _metrics(document: ItemsRun) -> Iterator[Metric]:

@@ -4,16 +4,17 @@ The form is the document's expected output; here stand only the texts, each with
 can compare them and any command can print them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from producer.queries.documents import Metrics
 from producer.queries.results import AskedQuery
 from producer.queries.totals import targets
 from producer.report.cells import plain
+from shared.contracts.queries import Baseline
 from shared.contracts.query_vocabulary import confidence_of
 
 TITLE: Final = "Waypoint Co-Pilot - Evaluation Harness"
@@ -62,14 +63,9 @@ def header(
     return _text(lines)
 
 
-def loaded(baselines: Sequence[Mapping[str, Any]], version: str) -> str:
-    """Returns what was loaded.
-
-    >>> print(loaded([{"is_oos": True}], "1.0"), end="")
-    Loaded 1 baselines (version: 1.0)
-      0 in-scope, 1 out-of-scope
-    """
-    oos = sum(bool(baseline["is_oos"]) for baseline in baselines)
+def loaded(baselines: Sequence[Baseline], version: str) -> str:
+    """Returns what was loaded."""
+    oos = sum(baseline.is_oos for baseline in baselines)
     first = f"Loaded {len(baselines)} baselines (version: {plain(version)})"
     return _text((first, f"  {len(baselines) - oos} in-scope, {oos} out-of-scope"))
 
@@ -134,7 +130,7 @@ def summary(metrics: Metrics) -> str:
     return _text((RULE, "  EVALUATION SUMMARY", RULE, f"  {'Queries:':{_LABEL_WIDTH}} {count}", *lines, RULE))
 
 
-def dry_run(baselines: Sequence[Mapping[str, Any]], *, delay_s: int, queries: int | None = None) -> str:
+def dry_run(baselines: Sequence[Baseline], *, delay_s: int, queries: int | None = None) -> str:
     """Returns what a dry run prints of the baselines; nothing was sent and nothing is written.
 
     Args:
@@ -142,24 +138,20 @@ def dry_run(baselines: Sequence[Mapping[str, Any]], *, delay_s: int, queries: in
         delay_s: seconds between queries.
         queries: how many would be sent; None stands for all.
     """
-    kinds = ("must_contain", "must_not_contain", "should_contain", "expected_docs", "oos_decline_signals")
-    totals = [
-        f"    {kind + ':':20} {sum(len(baseline.get(kind) or ()) for baseline in baselines)}"
-        for kind in kinds
-    ]
-    few = [
-        baseline
-        for baseline in baselines
-        if not baseline["is_oos"] and len(baseline["must_contain"]) < FEW_KEYWORDS
-    ]
-    mute = [
-        baseline for baseline in baselines if baseline["is_oos"] and not baseline.get("oos_decline_signals")
-    ]
+    totals = {
+        "must_contain": sum(len(each.must_contain) for each in baselines),
+        "must_not_contain": sum(len(each.must_not_contain) for each in baselines),
+        "should_contain": sum(len(each.should_contain) for each in baselines),
+        "expected_docs": sum(len(each.expected_docs) for each in baselines),
+        "oos_decline_signals": sum(len(each.oos_decline_signals) for each in baselines),
+    }
+    few = [each for each in baselines if not each.is_oos and len(each.must_contain) < FEW_KEYWORDS]
+    mute = [each for each in baselines if each.is_oos and not each.oos_decline_signals]
     lines = (
         "DRY RUN: baselines are valid, no queries sent",
         "",
         "  Totals:",
-        *totals,
+        *(f"    {kind + ':':20} {total}" for kind, total in totals.items()),
         "",
         f"  In-scope with fewer than {FEW_KEYWORDS} must_contain: {_ids(few)}",
         f"  Out-of-scope without decline signals: {_ids(mute)}",
@@ -182,9 +174,9 @@ def spans(is_in: Sequence[bool], names: Sequence[str]) -> list[str]:
     return found
 
 
-def _ids(baselines: Sequence[Mapping[str, Any]]) -> str:
+def _ids(baselines: Sequence[Baseline]) -> str:
     """Returns how many there are, and which."""
-    names = ", ".join(plain(baseline["id"]) for baseline in baselines[:MAX_IDS])
+    names = ", ".join(plain(baseline.id) for baseline in baselines[:MAX_IDS])
     more = ", ..." if len(baselines) > MAX_IDS else ""
     return f"{len(baselines)} ({names}{more})" if names else "0"
 

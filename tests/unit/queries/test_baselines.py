@@ -46,7 +46,7 @@ def refusal(content: Any) -> str:
 
 def ids(baselines: Baselines) -> list[str]:
     """The ids in their order."""
-    return [query["id"] for query in baselines.queries]
+    return [query.id for query in baselines.queries]
 
 
 def test_the_documents_form_is_an_object_with_version_and_queries() -> None:
@@ -72,7 +72,7 @@ def test_a_file_is_read_once_for_forecast_and_submit(tmp_path: Path) -> None:
 def test_own_categories_are_taken() -> None:
     """A category beyond the document's five is kept, and warned of once, with the one that may be meant."""
     found = read([baseline("Q-1", category="returns"), baseline("Q-2", category="returns")])
-    assert [query["category"] for query in found.queries] == ["returns", "returns"]
+    assert [query.category for query in found.queries] == ["returns", "returns"]
     (warning,) = found.warnings
     assert "(Q-1): category 'returns' is one of your own; known ones: " in warning
     for written, meant in (("custom", "customs"), ("edge", "edge_case")):
@@ -102,13 +102,13 @@ def test_queries_are_sorted_by_id_in_natural_order() -> None:
 def test_optional_keys_may_be_absent_or_null() -> None:
     """They become empty lists."""
     query = read([baseline(should_contain=None)]).queries[0]
-    assert (query["oos_decline_signals"], query["should_contain"]) == ([], [])
+    assert (query.oos_decline_signals, query.should_contain) == ([], [])
 
 
 def test_unknown_keys_are_kept() -> None:
     """A note stays with its query, without a warning."""
     found = read([baseline(notes="why", priority={"a": [1]})])
-    assert (found.queries[0]["notes"], found.queries[0]["priority"]) == ("why", {"a": [1]})
+    assert found.queries[0].model_extra == {"notes": "why", "priority": {"a": [1]}}
     assert found.warnings == []
 
 
@@ -116,7 +116,7 @@ def test_unknown_keys_are_kept() -> None:
 def test_a_key_near_a_known_one_is_kept_with_a_warning(key: str) -> None:
     """What is probably a slip is a warning, not an error."""
     found = read([{**baseline(), key: []}])
-    assert key in found.queries[0]
+    assert found.queries[0].model_extra == {key: []}
     assert all("did you mean" in warning and key in warning for warning in found.warnings)
     assert len(found.warnings) == (0 if key == "oos_signals_decline" else 1)
 
@@ -260,7 +260,7 @@ def test_load_baselines_exits_1_on_a_missing_field(
 def test_a_run_starts_at_a_known_id() -> None:
     """Earlier queries are skipped; without an id all run."""
     queries = read([baseline(f"Q-{number}") for number in range(1, 12)]).queries
-    assert [query["id"] for query in start_at(queries, "Q-9")] == ["Q-9", "Q-10", "Q-11"]
+    assert [query.id for query in start_at(queries, "Q-9")] == ["Q-9", "Q-10", "Q-11"]
     assert len(start_at(queries, None)) == 11
 
 

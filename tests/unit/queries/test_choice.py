@@ -9,11 +9,12 @@ import pytest
 from producer.load.source import Source
 from producer.options import QueryChoice, SubmitOptions
 from producer.queries.load import choose, load_queries
+from shared.contracts.queries import Baseline
 from shared.errors import InputError
 from tests.support.query_results import baseline
 
 QUERIES: Final = [
-    {"id": f"Q-{number}", "category": category, "query": query}
+    Baseline.model_validate(baseline(f"Q-{number}", category=category, query=query))
     for number, (category, query) in enumerate(
         [("sla", "Is it late?"), ("returns", "May I return it?"), ("sla", "How LATE?"), ("carrier", "Who?")]
     )
@@ -33,14 +34,14 @@ QUERIES: Final = [
 )
 def test_queries_are_chosen(choice: QueryChoice, left: list[str]) -> None:
     """By category, by words in id or text in any case of letters, and then the first ones; in their order."""
-    assert [query["id"] for query in choose(QUERIES, choice)] == left
+    assert [query.id for query in choose(QUERIES, choice)] == left
 
 
 def test_a_sample_is_the_same_each_time() -> None:
     """Two runs can be compared."""
     found = choose(QUERIES, QueryChoice(sample=2))
     assert len(found) == 2
-    assert found == choose(QUERIES, QueryChoice(sample=2)) == sorted(found, key=lambda query: query["id"])
+    assert found == choose(QUERIES, QueryChoice(sample=2)) == sorted(found, key=lambda query: query.id)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from producer.queries.report import console
 from producer.queries.report.sections import metric_rows
 from producer.queries.results import AskedQuery
 from producer.queries.totals import metrics_of
+from shared.contracts.queries import Baseline
 from tests.support.query_results import HOSTILE, answered, baseline, one_of_each
 
 HEADER = """\
@@ -38,13 +39,17 @@ SUMMARY = """\
 """
 
 
+def checked(identifier: str = "Q-01", **changes: Any) -> Baseline:
+    return Baseline.model_validate(baseline(identifier, **changes))
+
+
 def line(result: dict[str, Any], **changes: Any) -> str:
     return console.query_line(AskedQuery({**result, **changes}), number=1, of=50)
 
 
 def test_header_and_load_line_are_the_documents() -> None:
     """Letter for letter."""
-    baselines = [{"is_oos": number >= 40} for number in range(50)]
+    baselines = [checked(is_oos=number >= 40) for number in range(50)]
     header = console.header(api_url="http://localhost:3000", delay_s=30, start_from="Q-01")
     assert header + console.loaded(baselines, "1.0") == HEADER
 
@@ -125,7 +130,7 @@ def test_what_was_not_measured_is_not_zero() -> None:
 
 def test_a_dry_run_estimates_what_would_be_sent() -> None:
     """With `--start-from` only the queries from there on cost time."""
-    text = console.dry_run([baseline(f"Q-{number}") for number in range(30)], delay_s=30, queries=2)
+    text = console.dry_run([checked(f"Q-{number}") for number in range(30)], delay_s=30, queries=2)
     assert text.endswith("~1m 0s\n")
 
 
@@ -140,9 +145,9 @@ def test_a_retry_says_when() -> None:
 def test_a_dry_run_counts_and_warns() -> None:
     """Totals of keywords, thin baselines, undeclinable ones, and the time; should_contain may be absent."""
     baselines = [
-        baseline("Q-01", must_contain=["a", "b"], expected_docs=["d"]),
-        baseline("Q-02"),
-        baseline("Q-03", is_oos=True, oos_decline_signals=[]),
+        checked("Q-01", must_contain=["a", "b"], expected_docs=["d"]),
+        checked("Q-02"),
+        checked("Q-03", is_oos=True, oos_decline_signals=[]),
     ]
     assert console.dry_run(baselines, delay_s=30) == (
         "DRY RUN: baselines are valid, no queries sent\n"
@@ -163,5 +168,5 @@ def test_a_dry_run_counts_and_warns() -> None:
 
 def test_a_dry_run_names_few_ids() -> None:
     """A long list is counted and cut."""
-    text = console.dry_run([baseline(f"Q-{number}") for number in range(30)], delay_s=0)
+    text = console.dry_run([checked(f"Q-{number}") for number in range(30)], delay_s=0)
     assert "fewer than 2 must_contain: 30 (Q-0, Q-1, Q-2, Q-3, Q-4, Q-5, Q-6, Q-7, Q-8, Q-9, ...)" in text

@@ -32,9 +32,9 @@ def index() -> Index:
 def test_the_packaged_baselines_are_fifty_of_five_categories() -> None:
     """Ten of each category, forty in scope, ten out; no warning."""
     found = read_baselines(Source(BASELINES))
-    categories = [query["category"] for query in found.queries]
+    categories = [query.category for query in found.queries]
     assert {category: categories.count(category) for category in CATEGORIES} == dict.fromkeys(CATEGORIES, 10)
-    assert sum(query["is_oos"] for query in found.queries) == 10
+    assert sum(query.is_oos for query in found.queries) == 10
     assert (found.version, found.warnings) == ("1.0", [])
 
 
@@ -42,7 +42,7 @@ def test_expected_documents_exist_in_the_knowledge_base(index: Index) -> None:
     """Every pattern of the baselines is part of a document's id."""
     documents = {chunk.doc_id.lower() for chunk in index.chunks}
     patterns = {
-        pattern for query in read_baselines(Source(BASELINES)).queries for pattern in query["expected_docs"]
+        pattern for query in read_baselines(Source(BASELINES)).queries for pattern in query.expected_docs
     }
     assert all(any(pattern.lower() in name for name in documents) for pattern in patterns)
 
@@ -53,8 +53,8 @@ def test_required_keywords_stand_in_the_expected_documents(index: Index) -> None
     for chunk in index.chunks:
         texts[chunk.doc_id] = f"{texts.get(chunk.doc_id, '')} {chunk.text}".casefold()
     for query in read_baselines(Source(BASELINES)).queries:
-        text = " ".join(texts[name] for name in texts if any(part in name for part in query["expected_docs"]))
-        assert [word for word in query["must_contain"] if word.casefold() not in text] == [], query["id"]
+        text = " ".join(texts[name] for name in texts if any(part in name for part in query.expected_docs))
+        assert [word for word in query.must_contain if word.casefold() not in text] == [], query.id
 
 
 def test_an_answer_quotes_and_cites_what_it_found(index: Index) -> None:
