@@ -2,9 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
-
-import redis
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from producer.cli.output import Output, printable
 from producer.cli.run_lookup import listed, wait_reasons
@@ -25,6 +23,9 @@ from shared.kinds import Kind, all_kinds, kind_named
 from shared.names import FINAL_STATES
 from shared.runs import RunInfo, RunStore, waiting
 
+if TYPE_CHECKING:
+    import redis
+
 OPEN_AMONG: Final = 100
 """How many of the newest runs are looked at for open items."""
 HEADINGS: Final = ("OPEN ITEMS", "CHUNKS QUEUED", "AT WORK", "DELAYED", "RUNS WAITING", "WORKERS")
@@ -44,7 +45,7 @@ class Overview(NamedTuple):
 
 
 def read_overview(
-    client: redis.Redis, lengths: Mapping[Kind, int | None], runs: Sequence[RunInfo] = ()
+    client: "redis.Redis", lengths: Mapping[Kind, int | None], runs: Sequence[RunInfo] = ()
 ) -> Overview:
     """Returns all queues, workers and the size of the dead set.
 
