@@ -23,7 +23,7 @@ def _rules(*rules: tuple[str, str]) -> Rules:
 
 
 RULES: Final = _rules(
-    (r"^RUN running [^\n]*\n", ""),
+    (r"^RUN (running|cancelling) [^\n]*\n", ""),  # how many of them there are depends on time
     (r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d| UTC)?", "TIME"),
     (r"\b20\d\d-\d\d-\d\d\b", "DATE"),
     (r"127\.0\.0\.1:\d{4,5}|localhost:\d{4,5}", "HOST"),
