@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from producer.queries.totals import percentiles
+from producer.aggregate.queries import percentiles
 from producer.turns.documents import LiveCalls
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DUPLICATE
 from shared.runs import TurnRow

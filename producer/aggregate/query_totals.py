@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from producer.aggregate.related import ByCase, counts_of, outcome_effects, outcome_rates
-from producer.aggregate.statistics import wilson
-from producer.documents import Counts, Rate
-from producer.queries.documents import QueriesSummary, QueryRates
-from producer.queries.report.opened_rows import opened
-from producer.queries.totals import (
+from producer.aggregate.queries import (
     MetricsSoFar,
     percentiles,
     shares_of,
     targets,
 )
+from producer.aggregate.related import ByCase, counts_of, outcome_effects, outcome_rates
+from producer.aggregate.statistics import wilson
+from producer.documents import Counts, Rate
+from producer.queries.documents import QueriesSummary, QueryRates
+from producer.queries.report.opened_rows import opened
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.names import Outcome

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from producer.aggregate.queries import percentiles
 from producer.aggregate.related import ByCase, counts_of, outcome_effects, outcome_rates
 from producer.aggregate.statistics import wilson
 from producer.cases.case_groups import CaseGroups, ScoreMean, add_score
@@ -15,7 +16,6 @@ from producer.cases.judging import Judging
 from producer.cases.repeats import Repeats
 from producer.cases.report.opened_rows import CHECK_UNAVAILABLE, OpenedCase, opened
 from producer.documents import Counts
-from producer.queries.totals import percentiles
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_run import CaseRun
 from shared.contracts.case_vocabulary import CaseStatus

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from producer.cases.load import PlannedRun
-    from producer.queries.baselines import Baselines
+    from producer.load.baselines import Baselines
     from producer.service_documents import ValidateDocument
     from shared.upstream.model_target import ModelTarget
 

@@ -16,7 +16,7 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast | None:
     """
     if not source.repeatable:
         return None
-    from producer.queries.baselines import read_baselines  # noqa: PLC0415 - pydantic
+    from producer.load.baselines import read_baselines  # noqa: PLC0415 - pydantic
     from producer.queries.load import choose, start_at  # noqa: PLC0415 - same
 
     run = options.queries

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from producer.queries.baselines import encode_baseline
+from producer.load.baselines import encode_baseline
 from producer.queries.report.opened_rows import opened
 from shared.contracts.queries import Baseline
 from shared.contracts.query_run import QueryRun

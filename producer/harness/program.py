@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import to_builtins
 
 from producer import env_files
+from producer.aggregate.queries import metrics_of
 from producer.api import Plan, submit
 from producer.cli.error_exit import EXIT_INTERRUPTED, describe
 from producer.cli.local.local_workers import LocalWorkers
@@ -23,9 +24,9 @@ from producer.cli.output import is_lost, usable_streams
 from producer.cli.session import Session
 from producer.harness.earlier import NOTHING, earlier_results, owner_of, unfinished_runs
 from producer.harness.query_progress import Lines, queries_of
+from producer.load.baselines import BASELINES_PATH, Baselines, baselines_or_exit
 from producer.load.source import Source
 from producer.options import SubmitOptions
-from producer.queries.baselines import BASELINES_PATH, Baselines, baselines_or_exit
 from producer.queries.load import start_at
 from producer.queries.report import console
 from producer.queries.report.files import (
@@ -35,7 +36,6 @@ from producer.queries.report.files import (
     write_results_json,
 )
 from producer.queries.report.to_json import run_config
-from producer.queries.totals import metrics_of
 from shared.contracts.query_environment import api_url, delay_s
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import DEFAULT_API_URL, DEFAULT_DELAY_S

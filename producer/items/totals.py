@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from producer.aggregate.queries import percentiles
 from producer.aggregate.related import outcome_rates
 from producer.documents import Counts
 from producer.items.documents import ItemsSummary
 from producer.items.report.opened_rows import opened
-from producer.queries.totals import percentiles
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.names import Outcome
 from shared.runs import RunInfo

@@ -5,10 +5,10 @@ from difflib import get_close_matches
 
 import msgspec
 
+from producer.load.baselines import Baselines, encode_baseline, read_baselines
 from producer.load.chunks import TYPICAL_QUERY, RunInput, dictionary_of, item_chunks, shape_of
 from producer.load.source import Source
 from producer.options import QueryChoice, SubmitOptions, pick_items
-from producer.queries.baselines import Baselines, encode_baseline, read_baselines
 from producer.text import shown
 from shared.contracts.queries import Baseline
 from shared.contracts.query_run import SNAPSHOT_KEY

@@ -12,13 +12,13 @@ from typing import Any
 import aiohttp
 import pytest
 
+from producer.aggregate.queries import calculate_metrics, metrics_of, targets
 from producer.queries.report.files import (
     OutputPaths,
     write_report_md,
     write_results_csv,
     write_results_json,
 )
-from producer.queries.totals import calculate_metrics, metrics_of, targets
 from producer.sample_api.behaviour import Behaviour, RequestLog
 from producer.sample_api.pace import LEAST, Pace
 from producer.sample_api.server import in_background, running

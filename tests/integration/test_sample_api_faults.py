@@ -6,7 +6,7 @@ from email.utils import parsedate_to_datetime
 import aiohttp
 import pytest
 
-from producer.queries.baselines import load_baselines
+from producer.load.baselines import load_baselines
 from shared.names import Outcome
 from shared.upstream.failure_reasons import FailureReason
 from tests.support.sample_api import BASELINES, Client, ask, meeting

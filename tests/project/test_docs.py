@@ -12,8 +12,8 @@ import pytest
 
 import shared
 from producer import kinds
+from producer.aggregate.queries import TARGETS
 from producer.cli.main import COMMANDS
-from producer.queries.totals import TARGETS
 from shared.contracts.query_vocabulary import CHECKS
 from shared.names import FINAL_STATES, RunState
 from shared.settings import Settings, describe, variable_of

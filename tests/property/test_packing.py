@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from producer.load.baselines import encode_baseline
 from producer.load.chunks import FEWEST_ITEMS, TYPICAL_CASE, TYPICAL_QUERY, dictionary_of
-from producer.queries.baselines import encode_baseline
 from shared.codecs.packing import DICTIONARY, PACKED, Packing
 from shared.contracts.case_run import CasePayload, encode_case
 from shared.contracts.queries import Baseline

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from producer.load.baselines import encode_baseline, read_baselines
 from producer.load.source import Source
-from producer.queries.baselines import encode_baseline, read_baselines
 from shared.contracts.queries import Baseline
 from shared.contracts.query_vocabulary import CATEGORIES, id_order
 from shared.errors import InputError

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from producer.aggregate.queries import calculate_metrics, metrics_of, percentiles, targets
 from producer.queries.results import AskedQuery
-from producer.queries.totals import calculate_metrics, metrics_of, percentiles, targets
 from shared.contracts.query_vocabulary import CATEGORIES, failed
 
 COUNTS = st.integers(0, 9)

@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from producer.aggregate.queries import calculate_metrics, metrics_of
 from producer.queries.report import console
 from producer.queries.report.to_csv import COLUMNS, results_csv
 from producer.queries.report.to_json import results_json
 from producer.queries.report.to_markdown import report_markdown
 from producer.queries.results import AskedQuery
-from producer.queries.totals import calculate_metrics, metrics_of
 from tests.support.query_results import HOSTILE, timed_out
 from worker.queries.checks import query_result
 from worker.queries.reply import Reply

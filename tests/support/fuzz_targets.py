@@ -20,12 +20,12 @@ from producer.cases.load import plan_run
 from producer.cases.recorded import read_recorded
 from producer.cli.options.choices import price_of
 from producer.env_files import variables_in
+from producer.load.baselines import encode_baseline, read_baselines
 from producer.load.detect import detect_kind
 from producer.load.problems import Problems
 from producer.load.source import Source
 from producer.load.strict_json import parse_json
 from producer.options import CaseChoice
-from producer.queries.baselines import encode_baseline, read_baselines
 from shared.codecs.parked_items import decode_parked
 from shared.contracts.call_options import Params, merge, sent, split_temperature
 from shared.contracts.case_run import CasePayload, encode_case

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import aiohttp
 
-from producer.queries.baselines import load_baselines
+from producer.load.baselines import load_baselines
 from producer.sample_api.behaviour import RequestLog, parse_behaviour
 from producer.sample_api.server import running
 from shared.upstream.failure_reasons import FailureReason

@@ -8,8 +8,9 @@ Every function and constant of the document is here under its name; they live in
 import sys
 from typing import Any
 
+from producer.aggregate.queries import TARGETS, calculate_metrics
 from producer.harness.program import main as _main
-from producer.queries.baselines import BASELINES_PATH, load_baselines
+from producer.load.baselines import BASELINES_PATH, load_baselines
 from producer.queries.report import console
 from producer.queries.report.files import (
     REPORT_MD_PATH,
@@ -20,7 +21,6 @@ from producer.queries.report.files import (
     write_results_json,
 )
 from producer.queries.results import AskedQuery
-from producer.queries.totals import TARGETS, calculate_metrics
 from shared.contracts.query_vocabulary import (
     CATEGORIES,
     DEFAULT_API_URL,

@@ -10,9 +10,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
+from producer.aggregate.queries import targets
 from producer.queries.documents import Metrics
 from producer.queries.results import AskedQuery
-from producer.queries.totals import targets
 from producer.report.cells import plain
 from shared.contracts.queries import Baseline
 from shared.contracts.query_vocabulary import confidence_of

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from producer.aggregate.queries import Target, targets
 from producer.documents import Rate
 from producer.queries.documents import CategoryMetrics, Metrics, QueriesRun
 from producer.queries.report.check_reasons import CheckCounts
 from producer.queries.report.reports import notes_of
 from producer.queries.report.wording import answered, outcome, value_of, wanted
-from producer.queries.totals import Target, targets
 from producer.report.cells import plain
 from producer.report.html.charts import Series, rounded_up, stacked
 from producer.report.html.rendering import fill, markup

@@ -7,9 +7,9 @@ whoever writes them: each function is given how.
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from producer.aggregate.queries import targets
 from producer.queries.documents import Metrics
 from producer.queries.results import AskedQuery
-from producer.queries.totals import targets
 from producer.report.cells import Size
 from shared.contracts.query_vocabulary import CHECKS, confidence_of
 

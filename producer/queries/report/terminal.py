@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from producer.aggregate.queries import TARGETS, Target, targets
 from producer.documents import Counts
 from producer.queries.documents import QueriesRun, QueriesSummary
 from producer.queries.report.check_reasons import failures
@@ -12,7 +13,6 @@ from producer.queries.report.failed_queries import QueryFailures
 from producer.queries.report.opened_rows import OpenedQuery, opened
 from producer.queries.report.wording import outcome
 from producer.queries.results import AskedQuery
-from producer.queries.totals import TARGETS, Target, targets
 from producer.report.cells import Size, plain
 from producer.report.interfaces import Details, Paint, Screen, unpainted
 from producer.report.run_title import head_of, last_lines

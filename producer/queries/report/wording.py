@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from producer.aggregate.queries import Target, targets
 from producer.queries.documents import QueriesRun
-from producer.queries.totals import Target, targets
 from producer.report.interfaces import RunOutcome
 from producer.report.run_verdict import NO_ANSWERS, rated
 from producer.text import latency, percent, plural
@@ -37,7 +37,7 @@ def answered(document: QueriesRun) -> int:
 def value_of(target: Target) -> str:
     """Writes what a run reached; a rate without answers is none, never zero.
 
-    >>> from producer.queries.totals import TARGETS
+    >>> from producer.aggregate.queries import TARGETS
     >>> value_of(TARGETS[0])
     'no answers'
     """
@@ -47,7 +47,7 @@ def value_of(target: Target) -> str:
 def wanted(target: Target) -> str:
     """Writes the limit of a target.
 
-    >>> from producer.queries.totals import TARGETS
+    >>> from producer.aggregate.queries import TARGETS
     >>> wanted(TARGETS[0]), wanted(TARGETS[4])
     ('≥ 40%', '< 5,000 ms')
     """

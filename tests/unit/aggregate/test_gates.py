@@ -7,9 +7,9 @@ from msgspec import structs
 
 from producer.aggregate.gate_metrics import QUERY_METRICS
 from producer.aggregate.gates import check_gate_names, check_gates, judge_gates, parse_gate
+from producer.aggregate.queries import metrics_of
 from producer.document import document_of, totals_of
 from producer.documents import AnyRun, Counts, JudgedGate, Percentiles
-from producer.queries.totals import metrics_of
 from producer.turns.totals import TurnTotals
 from shared.errors import UsageError
 from shared.kinds import CASES, QUERIES, TURNS

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from producer.forecasts.queries import forecast as forecast_queries
+from producer.load import baselines as loader
+from producer.load.baselines import Baselines, load_baselines, read_baselines
 from producer.load.source import Source
 from producer.options import SubmitOptions
-from producer.queries import baselines as loader
-from producer.queries.baselines import Baselines, load_baselines, read_baselines
 from producer.queries.load import load_queries, start_at
 from shared.errors import InputError
 

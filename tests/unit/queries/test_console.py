@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec import structs
 
+from producer.aggregate.queries import metrics_of
 from producer.queries.report import console
 from producer.queries.report.sections import metric_rows
 from producer.queries.results import AskedQuery
-from producer.queries.totals import metrics_of
 from shared.contracts.queries import Baseline
 from tests.support.query_results import HOSTILE, answered, baseline, one_of_each
 

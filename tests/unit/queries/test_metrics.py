@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from producer.aggregate.queries import calculate_metrics, metrics_of, percentiles, targets
 from producer.queries.results import AskedQuery
-from producer.queries.totals import calculate_metrics, metrics_of, percentiles, targets
 from shared.contracts.query_vocabulary import CATEGORIES
 
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import pytest
 
+from producer.aggregate.queries import metrics_of
 from producer.queries.report import to_html
 from producer.queries.report.check_reasons import REASON_OF_CHECK, found_by_checks
 from producer.queries.report.to_markdown import report_markdown
 from producer.queries.results import AskedQuery
-from producer.queries.totals import metrics_of
 from shared.codecs.item_rows import POISON_CODE, ItemRow
 from shared.names import RunState
 from tests.support.query_results import HOSTILE, answered, baseline, one_of_each

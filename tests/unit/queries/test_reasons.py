@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 import pytest
 
+from producer.aggregate.queries import metrics_of
 from producer.cli.main import run
 from producer.items.report.to_jsonl import line_writer
 from producer.queries.report.check_reasons import found_by_checks
@@ -17,7 +18,6 @@ from producer.queries.report.terminal import table_rows
 from producer.queries.report.to_junit import query_test
 from producer.queries.report.to_markdown import report_markdown
 from producer.queries.results import AskedQuery
-from producer.queries.totals import metrics_of
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from tests.support.query_desk import numbered

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from producer.aggregate.queries import calculate_metrics, metrics_of
 from producer.queries.report.files import (
     OutputPaths,
     write_report_md,
@@ -18,7 +19,6 @@ from producer.queries.report.to_csv import COLUMNS, results_csv
 from producer.queries.report.to_json import results_json
 from producer.queries.report.to_markdown import report_markdown
 from producer.queries.results import AskedQuery
-from producer.queries.totals import calculate_metrics, metrics_of
 from shared.errors import ConfigError
 from tests.support.query_results import HOSTILE, answered, one_of_each
 

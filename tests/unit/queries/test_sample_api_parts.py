@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from producer.load.baselines import read_baselines
 from producer.load.source import Source
-from producer.queries.baselines import read_baselines
 from producer.sample_api.answers import DECLINE, answer, reply, wrong_answer
 from producer.sample_api.behaviour import (
     NAMES,
