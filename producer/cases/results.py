@@ -173,6 +173,16 @@ class TokenUsage(Struct, frozen=True):
     prompt_tokens: AnyCount | None
     completion_tokens: AnyCount | None
     total_tokens: AnyCount | None
+    cached_input_tokens: Annotated[
+        AnyCount | None, Meta(description="Of those of the question: what the provider had in its cache.")
+    ] = None
+    cache_write_tokens: Annotated[
+        AnyCount | None, Meta(description="Of those of the question: what the provider put into its cache.")
+    ] = None
+    reasoning_tokens: Annotated[
+        AnyCount | None, Meta(description="Of those of the answer: what was thought and not said.")
+    ] = None
+    service_tier: Annotated[str, Meta(description="The tier that answered, in the provider's word.")] = ""
 
 
 NO_USAGE: Final = TokenUsage(None, None, None)

@@ -130,7 +130,7 @@ def refused(complete: Complete, **more: Any) -> UpstreamError:
 def test_an_answer_comes_with_its_figures(complete: Complete, server: ModelServer) -> None:
     """Text, tokens and finish reason are as the server says; one request was made, with two messages."""
     reply = complete("Hi", "Be brief", temperature=0.5, parameters={"max_tokens": 9})
-    assert (reply.text, reply.prompt_tokens, reply.completion_tokens, reply.finish_reason) == (
+    assert (reply.text, reply.usage.input_tokens, reply.usage.output_tokens, reply.finish_reason) == (
         "Hello",
         11,
         3,
@@ -160,7 +160,7 @@ def test_a_streamed_answer_tells_when_it_began(complete: Complete, server: Model
     """The pieces make the whole text, also beyond ASCII, with usage and the time to the first."""
     server.script = lambda _prompt, _nth: Say("größer als ✓", piece_s=0.2)
     reply = complete(is_streamed=True)
-    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("größer als ✓", 11, 3)
+    assert (reply.text, reply.usage.input_tokens, reply.usage.output_tokens) == ("größer als ✓", 11, 3)
     assert reply.first_token_ms is not None
     assert reply.first_token_ms < reply.latency_ms
     assert server.requests[0].body["stream_options"] == {"include_usage": True}
@@ -170,7 +170,7 @@ def test_tokens_that_are_not_reported_are_unknown(complete: Complete, server: Mo
     """No usage means no tokens and no cost, not none of them."""
     server.script = lambda _prompt, _nth: Say(usage=None)
     reply = complete()
-    assert (reply.prompt_tokens, reply.completion_tokens, reply.cost_usd) == (None, None, None)
+    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.cost_usd) == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -486,7 +486,7 @@ def test_the_same_reply_means_the_same_however_it_comes(
         assert (error.reason, error.message[: len(expected.words)]) == expected
     else:
         reply = complete(is_streamed=is_streamed)
-        usage = reply.prompt_tokens, reply.completion_tokens
+        usage = reply.usage.input_tokens, reply.usage.output_tokens
         found = (reply.text, reply.refusal, reply.finish_reason, usage, reply.reasoning, reply.tool_calls)
         assert found == (*expected[:5], list(expected.tool_calls))
     assert len(server.requests) == 1
@@ -497,7 +497,7 @@ def test_usage_that_makes_no_sense_is_unknown(complete: Complete, server: ModelS
     """It does not spoil the answer, and is not estimated."""
     server.script = lambda _prompt, _nth: Say(body=whole({"role": "assistant", "content": "Hi"}, usage=usage))
     reply = complete()
-    assert (reply.text, reply.prompt_tokens, reply.completion_tokens, reply.cost_usd) == (
+    assert (reply.text, reply.usage.input_tokens, reply.usage.output_tokens, reply.cost_usd) == (
         "Hi",
         None,
         None,
@@ -582,7 +582,7 @@ def test_calls_of_tools_in_another_providers_form(
     (call,) = reply.tool_calls
     assert (call["id"], call["type"], call["function"]["name"]) == ("t1", "function", "weather")
     assert json.loads(call["function"]["arguments"]) == {"city": "Zürich"}
-    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("One moment.", 11, 3)
+    assert (reply.text, reply.usage.input_tokens, reply.usage.output_tokens) == ("One moment.", 11, 3)
     sent = server.requests[0].body
     assert sent["tools"][0]["name"] == "weather"
     assert (sent["max_tokens"], sent["stop_sequences"], sent["tool_choice"]["type"]) == (9, ["END"], "any")
@@ -758,7 +758,7 @@ def test_texts_are_embedded_by_one_request(embed: Embed, server: ModelServer) ->
     """The vectors are in the order of the texts, whatever the order of the reply; tokens are counted."""
     reply = embed("one", "three", headers={"X-Team": "evals"})
     assert [list(vector) for vector in reply.vectors] == [[3, 1], [5, 1]]
-    assert (reply.prompt_tokens, reply.completion_tokens) == (11, 0)
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (11, 0)
     (asked,) = server.requests
     assert (asked.path, asked.body["model"]) == ("/v1/embeddings", "text-embedding-3-small")
     assert asked.body["input"] == ["one", "three"]

@@ -199,7 +199,9 @@ def test_its_models_speak_openais_protocol() -> None:
                 for model in ("gpt-4o-mini", "mine")
                 for is_streamed in (False, True)
             ]
-            assert all(reply.prompt_tokens and reply.completion_tokens is not None for reply in replies)
+            assert all(
+                reply.usage.input_tokens and reply.usage.output_tokens is not None for reply in replies
+            )
             statuses = []
             for body in (b"{", b'{"model": "m", "messages": []}'):
                 async with session.post(f"{url}/v1/chat/completions", data=body) as response:

@@ -46,7 +46,7 @@ def ask(prompt: str, model: str = "mine", **more: Any) -> ModelReply:
             ]
 
     whole, streamed = asyncio.run(asked())
-    for name in ("text", "tool_calls", "refusal", "reasoning", "finish_reason", "completion_tokens"):
+    for name in ("text", "tool_calls", "refusal", "reasoning", "finish_reason", "usage"):
         assert getattr(whole, name) == getattr(streamed, name), name
     return whole
 
@@ -123,7 +123,7 @@ def test_similar_texts_are_near() -> None:
     near, far = (sum(a * b for a, b in zip(one, other, strict=True)) for other in (two, three))
     assert near > 0.7
     assert far < 0.3
-    assert embed("Hi").prompt_tokens == 1
+    assert embed("Hi").usage.input_tokens == 1
 
 
 @pytest.mark.parametrize("body", [b"{", b'{"model": "m"}', b'{"model": "m", "input": ""}', b'{"input": "a"}'])

@@ -114,7 +114,7 @@ def test_identical_questions_are_asked_once(redis_client: "redis.Redis") -> None
     asked = with_models(redis_client, model, work)
     assert len(model.asked) == 1
     assert Counter(end.end.is_cached for end in asked) == {True: 20, False: 1}
-    assert {(end.end.text, end.end.latency_ms, end.end.completion_tokens) for end in asked} == {
+    assert {(end.end.text, end.end.latency_ms, end.end.usage.output_tokens) for end in asked} == {
         ("Hello 1", 7, 100)
     }
     assert all(end.end.cost_usd == pytest.approx(CALL_USD) for end in asked)

@@ -20,6 +20,7 @@ from shared.codecs.parked_items import History
 from shared.contracts.live_turns import LiveRun
 from shared.server.client import RedisTarget
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.usage import Usage
 from tests.support.upstream import discipline
 from worker.outcomes import Deferred, EndRun
 from worker.upstream.attempts import CallsMade
@@ -74,7 +75,7 @@ class ScriptedModel:
         self.embedded.append(request)
         await asyncio.sleep(self.hold_s)
         vectors = [pack([len(text), 1.0]) for text in request.texts]
-        return EmbeddingReply(vectors, 7, prompt_tokens=10)
+        return EmbeddingReply(vectors, 7, Usage(10, 0))
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answers, or fails."""
@@ -98,9 +99,7 @@ def answering(*, tokens: int = 100, usd: float | None = None) -> Callable[[Model
     """A script that answers everything, with figures."""
 
     def script(request: ModelRequest, nth: int) -> ModelReply:
-        return ModelReply(
-            f"{request.user} {nth}", 7, prompt_tokens=10, completion_tokens=tokens, cost_usd=usd
-        )
+        return ModelReply(f"{request.user} {nth}", 7, usage=Usage(10, tokens), cost_usd=usd)
 
     return script
 

@@ -15,6 +15,7 @@ from shared.ledger.ledger import Ledger
 from shared.runs import RunStore
 from shared.settings import Settings
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.usage import Usage
 from tests.support.eventually import eventually
 from tests.support.turn_files import write_turns
 from worker.executors.chunk import ChunkRunner, ChunkSummary
@@ -86,7 +87,7 @@ class InlineLive:
         """Answers, as a client does."""
         message = request.user.rpartition("The latest message:\n")[2]
         self.asked.append(message)
-        return ModelReply(await self.answer(message), 2, prompt_tokens=10, completion_tokens=5)
+        return ModelReply(await self.answer(message), 2, usage=Usage(10, 5))
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingReply:
         """Has no embeddings: no turn asks for one."""

@@ -9,6 +9,7 @@ from shared.codecs.item_rows import CACHED, UNJUDGED, ItemRow
 from shared.contracts.case_run import CasePayload
 from shared.contracts.unjudged_case import NO_VERDICT, REASONING_CHARS, identity_of
 from shared.names import Outcome, RunState
+from shared.upstream.usage import NO_USAGE, Usage
 from worker.executors.items import ItemResult
 from worker.upstream.chat import ModelReply
 from worker.upstream.embeddings import EmbeddingReply
@@ -25,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 class CallDetails(NamedTuple):
     """What a call reports beside its answer."""
 
-    usage: dict[str, int | None] | None = None
+    usage: Mapping[str, int | str | None] | None = None
     """Tokens, as the provider counts them."""
     first_token_ms: int | None = None
     """Time from sending to the first piece of text, of a streamed answer."""
@@ -42,7 +43,7 @@ class CallDetails(NamedTuple):
     def of(cls, reply: ModelReply) -> "CallDetails":
         """Those of a reply."""
         return cls(
-            usage_of(reply),
+            stored_usage(reply.usage),
             reply.first_token_ms,
             reply.reasoning,
             reply.tool_calls,
@@ -55,26 +56,24 @@ NO_DETAILS: Final = CallDetails()
 """Details of a case without a call."""
 
 
-def usage_of(reply: ModelReply) -> dict[str, int | None] | None:
-    """Returns the tokens of a call; None where the provider does not say.
+def stored_usage(usage: Usage) -> dict[str, int | str | None] | None:
+    """Writes the tokens of a call: three figures always, the others where the provider says them.
 
-    >>> usage_of(ModelReply("Hi", 5, prompt_tokens=3, completion_tokens=1))
-    {'prompt_tokens': 3, 'completion_tokens': 1, 'total_tokens': 4}
-    >>> usage_of(ModelReply("Hi", 5)) is None
+    >>> stored_usage(Usage(3, 1, cached_input_tokens=2))
+    {'prompt_tokens': 3, 'completion_tokens': 1, 'total_tokens': 4, 'cached_input_tokens': 2}
+    >>> stored_usage(Usage()) is None
     True
     """
-    prompt, completion = reply.prompt_tokens, reply.completion_tokens
-    if prompt is None and completion is None:
-        return None
-    total = None if prompt is None or completion is None else prompt + completion
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+    known = msgspec.to_builtins(usage)
+    totals = {"prompt_tokens": None, "completion_tokens": None, "total_tokens": usage.total_tokens}
+    return totals | known if known else None
 
 
 def judge_detail(model: str, reply: ModelReply) -> dict[str, Any]:
     """Returns what is kept of a judge's call beside its reply."""
     return {
         "model": model,
-        "token_usage": usage_of(reply),
+        "token_usage": stored_usage(reply.usage),
         "cost_usd": reply.cost_usd,
         "latency_ms": reply.latency_ms,
         "cached": reply.is_cached,
@@ -120,11 +119,6 @@ def case_line(document: dict[str, Any], code: str = "", message: str = "") -> by
     return _encode({"error": {"code": code, "message": message}, "result": document})
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
 class _Vote(msgspec.Struct):
     cost_usd: float | None = None
 
@@ -156,7 +150,7 @@ class _Metrics(msgspec.Struct):
 
 class _Result(msgspec.Struct):
     raw_output: str | None = None
-    token_usage: _Usage | None = None
+    token_usage: Usage | None = None
     metrics: _Metrics | None = None
     stages: list[_Stage] = []
     reasoning: str = ""
@@ -223,8 +217,7 @@ def recorded_reply(payload: CasePayload) -> ModelReply | None:
     return ModelReply(
         recorded.output,
         0 if latency_s is None else round(1000 * latency_s),
-        prompt_tokens=recorded.prompt_tokens,
-        completion_tokens=recorded.completion_tokens,
+        usage=Usage(recorded.prompt_tokens, recorded.completion_tokens),
         cost_usd=recorded.cost_usd,
         is_cached=recorded.cached,
         reasoning=recorded.reasoning,
@@ -255,13 +248,11 @@ def stored_reply(row: ItemRow, *, are_votes_kept: bool = False) -> ModelReply | 
     result = _stored(row)
     if result.raw_output is None:
         return None
-    usage = result.token_usage or _Usage()
     return ModelReply(
         result.raw_output,
         row.latency_ms or 0,
         None if result.metrics is None else result.metrics.first_token_ms,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
+        usage=result.token_usage or NO_USAGE,
         cost_usd=_without_others(row.cost_usd, result, are_votes_kept=are_votes_kept),
         is_cached=CACHED in row.code,
         reasoning=result.reasoning,
@@ -281,7 +272,7 @@ def _without_others(cost_usd: float | None, result: _Result, *, are_votes_kept: 
 
 def answer_of(payload: CasePayload, reply: ModelReply) -> Answer:
     """Returns what checks look at beside the text of an answer; a cached one has its original figures."""
-    counts = [count for count in (reply.prompt_tokens, reply.completion_tokens) if count is not None]
+    counts = [count for count in (reply.usage.input_tokens, reply.usage.output_tokens) if count is not None]
     return Answer(
         None if is_untimed(payload) else reply.latency_ms / 1000,
         sum(counts) if counts else None,

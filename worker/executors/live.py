@@ -343,6 +343,6 @@ def call_of(settings: LiveRun | None, reply: ModelReply, calls: CallsMade) -> Tr
         reply.is_cached,
         reply.latency_ms,
         reply.cost_usd,
-        reply.prompt_tokens,
-        reply.completion_tokens,
+        reply.usage.input_tokens,
+        reply.usage.output_tokens,
     )

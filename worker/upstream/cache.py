@@ -28,7 +28,7 @@ from worker.upstream.constants import WAIT_MS, draw_park_ms
 from worker.upstream.embeddings import EmbeddingReply
 from worker.upstream.script_batcher import ScriptBatcher, ScriptFailedError
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Part of every digest: raised when answers are stored in another form."""
 MOST_BYTES: Final = 256 * 1024
 """Longer answers are not kept: an ordinary one has some thousand bytes, and memory is dear."""

@@ -9,6 +9,7 @@ import msgspec
 
 from shared.upstream.model_target import ModelTarget
 from shared.upstream.prices import ANSWER_LIMITS
+from shared.upstream.usage import NO_USAGE, Usage
 
 PREFIXES: Final = (
     "openai/",
@@ -77,10 +78,8 @@ class ModelReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Time from sending to the last byte."""
     first_token_ms: int | None = None
     """Time from sending to the first piece of text, of a streamed answer."""
-    prompt_tokens: int | None = None
-    """As the provider counts them."""
-    completion_tokens: int | None = None
-    """As the provider counts them."""
+    usage: Usage = NO_USAGE
+    """The tokens that it used."""
     cost_usd: float | None = None
     """Cost of the call."""
     finish_reason: str = ""

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from shared.codecs.http_bodies import json_of_body, text_of_body, with_finite_numbers, without_half_pairs
 from shared.contracts.case_vocabulary import CONTENT_FILTER
 from shared.upstream.failure_reasons import FailureReason, reason_of_status
+from shared.upstream.usage import NO_USAGE, Usage, count
 from worker.upstream.chat import ModelReply
 from worker.upstream.failures import UpstreamError
 from worker.upstream.tool_calls import ToolCallAssembler, read_tool_calls
@@ -23,8 +24,6 @@ MAX_REPLY_BYTES: Final = 5_000_000
 """A larger reply is not read to its end."""
 MAX_SHOWN_BYTES: Final = 4_000
 """Bytes of a reply that is no answer, which may become part of the error."""
-MOST_TOKENS: Final = 1_000_000_000
-"""A provider that counts more for one call is wrong: nothing is known then."""
 _END: Final = b"[DONE]"
 _STATUS: Final = re.compile(r"[0-9]{3}")
 _THINK: Final = re.compile(r"[\s\ufeff]*<(think|thinking)>")
@@ -35,8 +34,8 @@ class Completion(NamedTuple):
 
     text: str
     finish_reason: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
+    usage: Usage = NO_USAGE
+    """The tokens that it used."""
     reasoning: str = ""
     """What the model thought before it answered; no part of the text."""
     tool_calls: Sequence[dict[str, Any]] = ()
@@ -58,8 +57,7 @@ class Completion(NamedTuple):
             self.text,
             latency_ms,
             first_token_ms=first_token_ms,
-            prompt_tokens=self.prompt_tokens,
-            completion_tokens=self.completion_tokens,
+            usage=self.usage,
             cost_usd=cost_usd,
             finish_reason=self.finish_reason,
             reasoning=self.reasoning,
@@ -177,7 +175,7 @@ def read_completion(reply: Any) -> Completion:
         UpstreamError: it holds no answer.
 
     >>> found = read_completion({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]})
-    >>> found.text, found.finish_reason, found.prompt_tokens
+    >>> found.text, found.finish_reason, found.usage.input_tokens
     ('Hi', 'stop', None)
     """
     raise_reported_error(reply)
@@ -186,7 +184,7 @@ def read_completion(reply: Any) -> Completion:
         raise UpstreamError(FailureReason.INVALID_REPLY, "the reply has no choices")
     message = read_message(choice.get("message"))
     calls = read_tool_calls(choice.get("message"))
-    usage = read_usage(reply.get("usage"))
+    usage = read_usage(reply.get("usage"), reply.get("service_tier"))
     return _completion(message, calls, _word(choice.get("finish_reason")), usage)
 
 
@@ -194,7 +192,7 @@ def _completion(
     message: CompletionMessage,
     calls: Sequence[dict[str, Any]],
     finish_reason: str,
-    usage: tuple[int | None, int | None],
+    usage: Usage,
 ) -> Completion:
     """Puts an answer together.
 
@@ -204,7 +202,7 @@ def _completion(
     if message.is_empty and not calls and finish_reason != CONTENT_FILTER:
         raise no_text(finish_reason)
     text, reasoning = _said(message.text or "", message.reasoning)
-    return Completion(text, finish_reason, *usage, reasoning, calls, without_half_pairs(message.refusal))
+    return Completion(text, finish_reason, usage, reasoning, calls, without_half_pairs(message.refusal))
 
 
 def no_text(finish_reason: str) -> UpstreamError:
@@ -218,18 +216,48 @@ def too_large() -> UpstreamError:
     return UpstreamError(FailureReason.TOO_LARGE, f"the reply is larger than {MAX_REPLY_BYTES:,} bytes")
 
 
-def read_usage(usage: Any) -> tuple[int | None, int | None]:
+def read_usage(usage: Any, service_tier: Any = None) -> Usage:
     """Reads how many tokens were used; nothing at all used is not believed.
 
+    Args:
+        usage: in OpenAI's form, or in that of litellm and of servers which put their own counts beside it.
+        service_tier: which the reply has beside it.
+
     >>> read_usage({"prompt_tokens": 3, "completion_tokens": 0}), read_usage({"prompt_tokens": "3"})
-    ((3, 0), (None, None))
-    >>> read_usage({"prompt_tokens": 0, "completion_tokens": 0})
-    (None, None)
+    (Usage(input_tokens=3, output_tokens=0, ...), Usage(input_tokens=None, output_tokens=None, ...))
+    >>> read_usage({"prompt_tokens": 0, "completion_tokens": 0}) == Usage()
+    True
+    >>> read_usage({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}}).cached_input_tokens
+    8
     """
     if not isinstance(usage, dict):
-        return None, None
-    prompt, answer = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    return (prompt, answer) if prompt or answer else (None, None)
+        return NO_USAGE
+    prompt, answer = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
+    if not prompt and not answer:
+        return NO_USAGE
+    asked, said = _details(usage, "prompt_tokens_details"), _details(usage, "completion_tokens_details")
+    return Usage(
+        prompt,
+        answer,
+        _first_count(
+            asked.get("cached_tokens"),
+            usage.get("cache_read_input_tokens"),
+            usage.get("prompt_cache_hit_tokens"),  # DeepSeek
+        ),
+        _first_count(asked.get("cache_write_tokens"), usage.get("cache_creation_input_tokens")),
+        count(said.get("reasoning_tokens")),
+        _word(service_tier),
+    )
+
+
+def _details(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = usage.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _first_count(*values: Any) -> int | None:
+    """The first that is a number of tokens."""
+    return next((known for value in values if (known := count(value)) is not None), None)
 
 
 def raise_reported_error(reply: Any) -> None:
@@ -242,7 +270,7 @@ def raise_reported_error(reply: Any) -> None:
         return
     error = reply["error"]
     code = error.get("code") if isinstance(error, dict) else None
-    status = _count(int(code) if isinstance(code, str) and _STATUS.fullmatch(code) else code) or 0
+    status = count(int(code) if isinstance(code, str) and _STATUS.fullmatch(code) else code) or 0
     reason = reason_of_status(status) if 400 <= status < 600 else FailureReason.SERVER_ERROR  # noqa: PLR2004 - the statuses of errors
     raise UpstreamError(reason, error_text(reply) or "the reply is an error", status=status)
 
@@ -273,7 +301,8 @@ class StreamAssembler:
         self._refusals: list[str] = []
         self._calls = ToolCallAssembler()
         self._reason = ""
-        self._usage: tuple[int | None, int | None] = (None, None)
+        self._usage = NO_USAGE
+        self._tier: Any = None
         self.has_events = False
         """Whether an event has come; without one, what has come may be a whole reply."""
         self.has_choice = False
@@ -329,8 +358,9 @@ class StreamAssembler:
         raise_reported_error(event)
         if not isinstance(event, dict):
             raise UpstreamError(FailureReason.INVALID_REPLY, "an event of the reply is no object")
+        self._tier = event.get("service_tier") or self._tier
         if event.get("usage"):
-            self._usage = read_usage(event["usage"])
+            self._usage = read_usage(event["usage"], self._tier)
         choice = _first_choice(event)
         if choice is None:
             return
@@ -393,8 +423,3 @@ def _first_choice(reply: Any) -> Mapping[str, Any] | None:
 
 def _word(value: Any) -> str:
     return value[:MAX_SHOWN_BYTES] if isinstance(value, str) else ""  # cut again when secrets are out of it
-
-
-def _count(value: Any) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
-    return value if is_count else None

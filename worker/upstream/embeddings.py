@@ -6,7 +6,7 @@ Vectors are kept as 32-bit floats, as models compute them: a fourth of the memor
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ import msgspec
 
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.usage import NO_USAGE, Usage, count
 from worker.upstream.chat import TokenEstimate, estimate_text_tokens, served_name
 from worker.upstream.failures import UpstreamError
 
@@ -47,8 +48,8 @@ class EmbeddingReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A vector for each text, in their order, as 32-bit floats."""
     latency_ms: int
     """Time from sending to the last byte."""
-    prompt_tokens: int | None = None
-    """As the provider counts them."""
+    usage: Usage = NO_USAGE
+    """The tokens that it used; none are written."""
     cost_usd: float | None = None
     """Cost of the call."""
     is_cached: bool = False
@@ -62,11 +63,6 @@ class EmbeddingReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         [array('f', [1.0, 0.5])]
         """
         return [array(FLOATS, packed) for packed in self.packed]
-
-    @property
-    def completion_tokens(self) -> int | None:
-        """None are written."""
-        return None if self.prompt_tokens is None else 0
 
 
 def pack(vector: Sequence[float]) -> bytes:
@@ -129,6 +125,17 @@ def read_embeddings(reply: Any, count: int) -> list[bytes]:
     if len({len(vector) for vector in by_index.values()}) > 1:
         raise _invalid("the reply has embeddings of several lengths")
     return [pack(by_index[index]) for index in range(count)]
+
+
+def read_embedding_usage(reply: Mapping[str, Any]) -> Usage:
+    """Reads the tokens of a reply with embeddings; nothing at all used is not believed.
+
+    >>> read_embedding_usage({"usage": {"prompt_tokens": 3}}).total_tokens
+    3
+    """
+    usage = reply.get("usage")
+    tokens = count(usage.get("prompt_tokens")) if isinstance(usage, dict) else None
+    return Usage(tokens, 0) if tokens else NO_USAGE
 
 
 def _checked(vector: Any) -> list[float]:

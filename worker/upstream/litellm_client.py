@@ -36,11 +36,10 @@ from worker.upstream.completion import (
     decoded,
     no_text,
     read_completion,
-    read_usage,
     too_large,
 )
 from worker.upstream.credentials import needed_key, own_headers
-from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, read_embeddings
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, read_embedding_usage, read_embeddings
 from worker.upstream.exchange import failure_of, since_ms
 from worker.upstream.failures import UpstreamError, kept_error
 from worker.upstream.guarded_session import CURRENT_EXCHANGE, HttpExchange, open_guarded_session
@@ -148,7 +147,7 @@ class LitellmClient:
         return completion.as_reply(
             exchange.latency_ms,
             first_token_ms=first_ms,
-            cost_usd=cost if completion.prompt_tokens is not None else None,
+            cost_usd=cost if completion.usage.input_tokens is not None else None,
         )
 
     async def _embed(self, litellm: Any, request: EmbeddingRequest, key: str) -> EmbeddingReply:
@@ -174,8 +173,9 @@ class LitellmClient:
             CURRENT_EXCHANGE.reset(token)
         document = reply.model_dump(include={"data", "usage"}, warnings=False)
         packed = read_embeddings(document, len(request.texts))
-        tokens, _ = read_usage(document.get("usage"))
-        return EmbeddingReply(packed, exchange.latency_ms, tokens, None if tokens is None else _cost(reply))
+        usage = read_embedding_usage(document)
+        cost_usd = None if usage.input_tokens is None else _cost(reply)
+        return EmbeddingReply(packed, exchange.latency_ms, usage, cost_usd)
 
     def _access(self, target: ModelTarget, key: str) -> dict[str, Any]:
         """Makes the arguments that say how a request is sent: session, headers and key."""

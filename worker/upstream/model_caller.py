@@ -28,6 +28,7 @@ from shared.upstream.costs import MOST_USD, to_nanos
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.limits import account_of
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.usage import MOST_TOKENS
 from worker.outcomes import Deferred
 from worker.upstream.attempts import CallsMade
 from worker.upstream.budget import Budget, Estimate, Reservation
@@ -38,7 +39,6 @@ from worker.upstream.chat import (
     TokenEstimate,
     estimate_tokens,
 )
-from worker.upstream.completion import MOST_TOKENS
 from worker.upstream.contacts import Contact, Contacts
 from worker.upstream.embeddings import (
     EmbeddingReply,
@@ -364,7 +364,7 @@ class ModelCaller:
                 span.set(operation.reply_attributes(reply))
         bill.usd, bill.is_answer = reply.cost_usd, True
         self._count(request.model, reply)
-        return Sent(reply, tokens=tokens_of(reply))
+        return Sent(reply, tokens=reply.usage.total_tokens)
 
     def _span(self, planned: _Call[Request, Reply]) -> tracing.Span:
         """Begins the span of a call."""
@@ -377,10 +377,10 @@ class ModelCaller:
 
     def _count(self, model: str, reply: ModelReply | EmbeddingReply) -> None:
         """Counts what an answer has used, as far as that is known."""
-        counts = self._gate.counts
+        counts, usage = self._gate.counts, reply.usage
         if reply.cost_usd is not None and 0 < reply.cost_usd <= MOST_USD:
             counts.add(model, CallCount.COST_NANOS, to_nanos(reply.cost_usd))
-        for type_, tokens in (("prompt", reply.prompt_tokens), ("completion", reply.completion_tokens)):
+        for type_, tokens in (("prompt", usage.input_tokens), ("completion", usage.output_tokens)):
             if tokens is not None and 0 < tokens <= MOST_TOKENS:
                 counts.add(model, CallCount.TOKENS + type_, tokens)
 
@@ -395,21 +395,10 @@ class ModelCaller:
         """Writes into a reply what it cost, as far as that is known."""
         if reply.cost_usd is not None and model not in context.settings.prices:
             return reply
-        usd = self._cost_of(model, reply.prompt_tokens, reply.completion_tokens, context.settings.prices)
+        usd = self._cost_of(
+            model, reply.usage.input_tokens, reply.usage.output_tokens, context.settings.prices
+        )
         return reply if usd is None else msgspec.structs.replace(reply, cost_usd=usd)
-
-
-def tokens_of(reply: ModelReply | EmbeddingReply) -> int | None:
-    """Returns the tokens that a call has used; None when the provider does not say.
-
-    >>> tokens_of(ModelReply("Hi", 5, prompt_tokens=3, completion_tokens=1))
-    4
-    >>> tokens_of(ModelReply("Hi", 5)) is None
-    True
-    """
-    if reply.prompt_tokens is None or reply.completion_tokens is None:
-        return None
-    return reply.prompt_tokens + reply.completion_tokens
 
 
 def _contact(context: CallContext, endpoint: Endpoint) -> Contact:

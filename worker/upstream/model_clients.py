@@ -31,11 +31,16 @@ from worker.upstream.completion import (
     error_text,
     raise_reported_error,
     read_completion,
-    read_usage,
     too_large,
 )
 from worker.upstream.credentials import needed_key, own_headers
-from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, body_of_embedding, read_embeddings
+from worker.upstream.embeddings import (
+    EmbeddingReply,
+    EmbeddingRequest,
+    body_of_embedding,
+    read_embedding_usage,
+    read_embeddings,
+)
 from worker.upstream.exchange import MAX_ERROR_BYTES, exchange, failure_of, read_body, since_ms
 from worker.upstream.failures import UpstreamError, kept_error
 from worker.upstream.retry_after import requested_wait_s
@@ -209,8 +214,7 @@ class DirectClient:
         reply = await self._sent(request.target, EMBEDDINGS_PATH, body_of_embedding(request), _read)
         raise_reported_error(reply)
         packed = read_embeddings(reply, len(request.texts))
-        tokens, _ = read_usage(reply.get("usage"))
-        return EmbeddingReply(packed, since_ms(began), tokens)
+        return EmbeddingReply(packed, since_ms(began), read_embedding_usage(reply))
 
     async def _sent(
         self,

