@@ -372,6 +372,12 @@ class ModelPrice(Part, frozen=True):
 
     prompt_per_million: NonNegative
     completion_per_million: NonNegative
+    cached_prompt_per_million: Annotated[
+        NonNegative | UnsetType,
+        Meta(description="Of what the provider had in its cache; only where it differs, as the next."),
+    ] = UNSET
+    cache_write_per_million: NonNegative | UnsetType = UNSET
+    reasoning_per_million: NonNegative | UnsetType = UNSET
 
 
 class ListedModel(Part, frozen=True):

@@ -42,7 +42,7 @@ from shared.errors import ConfigError, InputError, UsageError
 from shared.ledger import ChunkPlan
 from shared.ledger.bounds import TARGETS_LAYOUT
 from shared.upstream.model_target import ModelTarget
-from shared.upstream.prices import cost_of
+from shared.upstream.prices import GivenPrice, tariff_of
 
 _CASES: Final = "test_cases"
 CHUNK_BYTES_MOST: Final = 2 << 20
@@ -227,7 +227,7 @@ def _check_prices(run: CaseRun, *, has_expected: bool) -> None:
     judges = run.judges if has_expected else ()
     called = [*(() if run.recorded else run.models), *judges, *run.check_models]
     for model in dict.fromkeys(called):
-        if cost_of(model, 0, 0, run.prices) is None:
+        if tariff_of(model, run.prices) is None:
             what = f"max_cost: the price of {shown(model)} is not known, so that no cap can be kept"
             given = "prices: {prompt_per_million: …, completion_per_million: …}"
             option = "give --price IN/OUT, or " if model in run.models and not run.recorded else ""
@@ -355,12 +355,12 @@ def _written_at(bench: Bench, models: Sequence[str], choice: CaseChoice) -> dict
     }
 
 
-def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> dict[str, dict[str, float]]:
+def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> dict[str, GivenPrice]:
     """The prices that were given; the one of the command line is that of all models under test."""
     given = {model: own.prices for model, own in config.model_configs.items()}
     if choice.model_config is not None and choice.model_config.prices:
         given |= dict.fromkeys(models, choice.model_config.prices)
-    return {model: prices.model_dump() for model, prices in given.items() if prices is not None}
+    return {model: prices.given for model, prices in given.items() if prices is not None}
 
 
 def _outputs(bench: Bench, choice: CaseChoice) -> dict[Key, Recorded] | None:

@@ -19,6 +19,7 @@ from shared.contracts.checks import Check
 from shared.errors import UsageError
 from shared.runs import RunInfo, RunStore
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.prices import GivenPrice
 
 RENDERED: Final = "rendered_prompts"
 """The variable of a rescored case that has what its prompts were rendered to, by their ids."""
@@ -193,7 +194,7 @@ def _bench(
     return path
 
 
-def model_config(target: ModelTarget, prices: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+def model_config(target: ModelTarget, prices: Mapping[str, GivenPrice]) -> dict[str, Any]:
     """Writes a target as a bench has it in `model_configs`.
 
     Args:
@@ -207,6 +208,6 @@ def model_config(target: ModelTarget, prices: Mapping[str, Mapping[str, float]])
         "api_base": target.api_base,
         "api_key_env": target.api_key_env,
         "headers": dict(target.headers),
-        "prices": dict(prices.get(target.model, {})),
+        "prices": msgspec.to_builtins(prices.get(target.model)),
     }
     return {key: value for key, value in written.items() if value}

@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
+from msgspec import UNSET
+
 from producer.cases.bench_config import check_models, read_bench
 from producer.load.source import Source
 from producer.service_documents import ListedModel, ModelPrice, ModelsDocument
 from shared.contracts.case_config import BenchConfig
 from shared.upstream.key_variables import key_in, provider_of
-from shared.upstream.prices import cost_of
+from shared.upstream.prices import tariff_of
 
 COLUMNS: Final = ("MODEL", "ROLE", "PROVIDER", "ENDPOINT", "KEY", "USD PER 1M IN/OUT")
-MILLION: Final = 1_000_000
 
 
 def models_document(
@@ -63,11 +64,18 @@ def model_rows(
 def _price(model: str, config: BenchConfig) -> ModelPrice | None:
     """Returns the dollars for a million tokens in and out; None where they are not known."""
     settings = config.model_configs.get(model)
-    prices = {} if settings is None or settings.prices is None else {model: settings.prices.model_dump()}
-    prompt_price, completion_price = cost_of(model, MILLION, 0, prices), cost_of(model, 0, MILLION, prices)
-    if prompt_price is None or completion_price is None:
+    given = {} if settings is None or settings.prices is None else {model: settings.prices.given}
+    tariff = tariff_of(model, given)
+    if tariff is None:
         return None
-    return ModelPrice(prompt_price, completion_price)
+    rates = tariff.rates("", 0)
+    return ModelPrice(
+        rates.input,
+        rates.output,
+        UNSET if rates.cached == rates.input else rates.cached,
+        UNSET if rates.cache_write == rates.input else rates.cache_write,
+        UNSET if rates.reasoning == rates.output else rates.reasoning,
+    )
 
 
 def model_cells(row: ListedModel) -> list[str]:

@@ -27,7 +27,8 @@ from producer.forecasts import (
 from producer.service_documents import FileCounts, RunEstimate, ValidateDocument
 from producer.text import cost, count, plural
 from shared.contracts.case_run import FREEFORM, CaseRun
-from shared.upstream.prices import ANSWER_LIMITS, cost_of
+from shared.upstream.prices import ANSWER_LIMITS, SERVICE_TIER, GivenPrice, cost_of
+from shared.upstream.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -53,13 +54,13 @@ _JUDGE_KEYS: Final = frozenset({"judge_model", "judge_models"})
 class _Bill:
     """Adds up the cost of calls."""
 
-    prices: Mapping[str, Any]
+    prices: Mapping[str, GivenPrice]
     usd: float | None = 0.0
     calls: int = 0
 
-    def add(self, model: str, prompt_tokens: int, answer_tokens: int, *, times: int) -> None:
+    def add(self, model: str, usage: Usage, *, times: int) -> None:
         """Adds equal calls."""
-        each = cost_of(model, prompt_tokens, answer_tokens, self.prices)
+        each = cost_of(model, usage, self.prices)
         self.usd = None if self.usd is None or each is None else self.usd + each * times
         self.calls += times
 
@@ -165,9 +166,10 @@ def estimated(plan: PlannedRun) -> RunEstimate:
             bounds = [tokens for tokens in (known, most) if tokens is not None]
             answer = min(bounds, default=ANSWER_TOKENS)
             if not run.recorded:
-                models.add(model, prompt, answer, times=run.repeat)
+                tier = _params(run, model, by.id if by else "").get(SERVICE_TIER, "")
+                models.add(model, Usage(prompt, answer, service_tier=tier), times=run.repeat)
             for judge in run.judges if case.entry.expected is not None else ():
-                judges.add(judge, JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS, times=run.repeat)
+                judges.add(judge, Usage(JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS), times=run.repeat)
             if case.checks:
                 _add_checks(checks, case, prompt, answer, times=run.repeat)
     return RunEstimate(
@@ -196,14 +198,20 @@ def _add_checks(checks: _Bill, case: BenchCase, prompt: int, answer: int, *, tim
             (JUDGE_TOKENS + prompt, asks.reply_tokens) if isinstance(asks, AsksJudges) else (0, 0)
         )
         for model in check.models:
-            checks.add(model, about + instructions, reply, times=times)
+            checks.add(model, Usage(about + instructions, reply), times=times)
 
 
 def _most_tokens(run: CaseRun, model: str, prompt: str) -> int | None:
     """Returns the tokens that an answer may have by the options of its call; None without a limit."""
-    params = run.calls.get(model, {}).get(prompt, {}).get("params", {})
+    params = _params(run, model, prompt)
     given = [params[name] for name in ANSWER_LIMITS if isinstance(params.get(name), int)]
     return min(given, default=None)
+
+
+def _params(run: CaseRun, model: str, prompt: str) -> Mapping[str, Any]:
+    """Returns the options of the calls of a model with a prompt."""
+    params: Mapping[str, Any] = run.calls.get(model, {}).get(prompt, {}).get("params", {})
+    return params
 
 
 def _text_of(sent: SentMessages) -> str:

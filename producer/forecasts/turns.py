@@ -12,6 +12,7 @@ from producer.turns.load import load_turns
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import Live, Role
 from shared.upstream.prices import cost_of
+from shared.upstream.usage import Usage
 from worker.breakpoint.live_decisions import CALLED_DECISIONS
 from worker.breakpoint.memento import FROM_REQUEST
 from worker.breakpoint.orchestrator import accepted_signals, decide
@@ -39,7 +40,7 @@ def forecast(source: Source, options: SubmitOptions, live: LiveRun) -> Forecast:
         turns += chunk.item_count
     prompts = calls * PROMPT_TOKENS + chars // CHARS_A_TOKEN
     model = live.target.model
-    usd = cost_of(model, prompts, calls * ANSWER_TOKENS, live.prices)
+    usd = cost_of(model, Usage(prompts, calls * ANSWER_TOKENS), live.prices)
     return Forecast(
         calls,
         f"of {plural(turns, 'turn')}",

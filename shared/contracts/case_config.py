@@ -31,6 +31,7 @@ from shared.contracts.cases import MAX_ID_CHARS, Criteria, Encodable, JsonList, 
 from shared.contracts.prompts import Conversation, Prompts
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 from shared.upstream.model_target import DEFAULT_TIMEOUT_S, ModelTarget
+from shared.upstream.prices import GivenPrice
 
 MOST_CONCURRENCY: Final = 100
 """Calls at a time that a configuration may ask for."""
@@ -114,6 +115,21 @@ class Price(_Strict):
     """Of its input."""
     completion_per_million: float = Field(ge=0, le=1_000_000, allow_inf_nan=False)
     """Of its output."""
+    cached_prompt_per_million: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
+    """Of input that the provider has in its cache; null: as other input."""
+    cache_write_per_million: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
+    """Of input that the provider puts into its cache; null: as other input."""
+    reasoning_per_million: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
+    """Of output that is reasoning; null: as other output."""
+    flex_factor: float = Field(1.0, ge=0, le=100, allow_inf_nan=False)
+    """By what the prices are multiplied for answers of the service tier `flex`."""
+    batch_factor: float = Field(1.0, ge=0, le=100, allow_inf_nan=False)
+    """By what they are multiplied for answers of batches."""
+
+    @property
+    def given(self) -> GivenPrice:
+        """The price as it is stored with a run."""
+        return msgspec.convert(self.model_dump(), GivenPrice)
 
 
 class ModelConfig(_Strict):

@@ -12,6 +12,7 @@ import msgspec
 
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, Label
 from shared.upstream.model_target import DEFAULT_TIMEOUT_S, ModelTarget
+from shared.upstream.prices import GivenPrice
 
 SNAPSHOT_KEY: Final = "cases"
 """Key of these settings in a run's snapshot."""
@@ -120,9 +121,8 @@ class CaseRun(msgspec.Struct, frozen=True):
     """Whether the first failure ends the run."""
     cases: int = 0
     """How many cases there are; a run has one item for each case, model and repetition."""
-    prices: Mapping[str, Mapping[str, float]] = {}
-    """By model, where the usual ones are not known: `prompt_per_million` and `completion_per_million`, in US
-    dollars per million tokens."""
+    prices: Mapping[str, GivenPrice] = {}
+    """By model, where the usual ones are not known."""
 
     @property
     def judge_model(self) -> str | None:

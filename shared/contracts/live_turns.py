@@ -11,6 +11,7 @@ import msgspec
 
 from shared.contracts.turn_vocabulary import Live
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.prices import GivenPrice
 
 SNAPSHOT_KEY: Final = "asking"
 """Its key in a run's snapshot, beside `model` and `live`."""
@@ -31,7 +32,7 @@ class LiveRun(msgspec.Struct, frozen=True, gc=False):
     """Whether identical requests share an answer."""
     concurrency: int | None = None
     """Maximum concurrent calls, across all workers; None for no limit."""
-    prices: Mapping[str, Mapping[str, float]] = {}
+    prices: Mapping[str, GivenPrice] = {}
     """Prices by model, where the usual ones are not known."""
 
     @classmethod

@@ -967,7 +967,7 @@ def test_importing_the_clients_imports_no_litellm() -> None:
     """A worker that calls no named provider never pays for it, prices included."""
     program = (
         "import sys, worker.upstream.model_clients, shared.upstream.prices as prices\n"
-        "assert prices.cost_of('openai/gpt-4o', 1000, 1000, {}) > 0\n"
+        "assert prices.cost_of('openai/gpt-4o', prices.Usage(1000, 1000), {}) > 0\n"
         "assert 'litellm' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, env=dict(os.environ))

@@ -11,6 +11,7 @@ from producer.document import run_document
 from producer.turns.report.terminal import summary_text
 from shared import keys
 from shared.names import RunState
+from shared.upstream.prices import GivenPrice
 from tests.support.conversations import shape
 from tests.support.documents import printed
 from tests.support.eventually import eventually
@@ -156,7 +157,7 @@ def test_a_wrong_key_ends_the_run(desk: LiveDesk, processes: Processes) -> None:
 def test_a_cost_cap_ends_the_run_as_incomplete(desk: LiveDesk, processes: Processes) -> None:
     """What the cap pays for is answered, and the run exits 4 with what it has."""
     start_worker(processes, "-Q", "turns")
-    prices = {"test/parrot": {"prompt_per_million": 0.0, "completion_per_million": 1_000.0}}
+    prices = {"test/parrot": GivenPrice(0.0, 1_000.0)}
     with LiveModel() as model:
         run = desk.submit_live(talks(1, 40), api_base=model.api_base, prices=prices, max_cost=0.1)
         rows = desk.ended(run, RunState.INCOMPLETE)

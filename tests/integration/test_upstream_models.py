@@ -423,7 +423,7 @@ def test_embeddings_share_cache_flight_and_budget(redis_client: "redis.Redis") -
     assert len(model.embedded) == 1
     assert all(isinstance(each.end, EmbeddingReply) for each in ends)
     assert sorted(end.end.is_cached for end in ends) == [False, True, True, True, True]
-    assert {end.end.cost_usd for end in ends} == {10 * 1e-6}
+    assert {end.end.cost_usd for end in ends} == {0.00001}
     assert [list(vector) for vector in ends[-1].end.vectors] == [[5, 1], [2, 1]]
     assert isinstance(last.end, EndRun)
 

@@ -20,6 +20,7 @@ from shared.codecs.parked_items import History
 from shared.contracts.live_turns import LiveRun
 from shared.server.client import RedisTarget
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.prices import GivenPrice
 from shared.upstream.usage import Usage
 from tests.support.upstream import discipline
 from worker.outcomes import Deferred, EndRun
@@ -33,18 +34,7 @@ from worker.upstream.stack import UpstreamStack
 MODEL = "acme/small"
 TARGET = ModelTarget(MODEL)
 NO_CALLS = History()
-PRICES: Mapping[str, tuple[float, float]] = {MODEL: (1e-6, 1e-5)}
-"""Dollars a token of question and answer."""
-
-
-def cost_of(
-    model: str, prompt_tokens: int | None, completion_tokens: int | None, prices: Mapping[str, Any]
-) -> float | None:
-    """Prices a call by a table of pairs."""
-    if model not in prices or prompt_tokens is None or completion_tokens is None:
-        return None
-    question, answer = prices[model]
-    return float(prompt_tokens * question + completion_tokens * answer)
+PRICES: Mapping[str, GivenPrice] = {MODEL: GivenPrice(1.0, 10.0)}
 
 
 @dataclass
@@ -112,7 +102,6 @@ def models_of(upstream: UpstreamStack, client: ScriptedModel) -> ModelCaller:
         upstream.cache,
         upstream.budget,
         upstream.contacts,
-        cost_of=cost_of,
         key_of=lambda _request: "key",
     )
 

@@ -442,9 +442,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "gate": Target(
         _text(parse_gate), (UsageError,), (b"pass_rate<0.9", b"error_rate > 1%", b"latency_p95_ms>=5000")
     ),
-    "price": Target(
-        _text(lambda text: price_of("m", text)), (UsageError,), (b"0.15/0.60", b"nan/1", b"1e9/2")
-    ),
+    "price": Target(_text(price_of), (UsageError,), (b"0.15/0.60", b"nan/1", b"1e9/2")),
     "secrets": Target(
         _text(
             lambda text: kept(text, {"A_KEY": "abcdefgh", "URL": "a://b:cdefghij@k"}).encode(errors="replace")

@@ -71,7 +71,6 @@ class InlineLive:
             upstream.cache,
             upstream.budget,
             upstream.contacts,
-            cost_of=lambda *_: None,
             key_of=lambda _: "",
         )
         self._runner = ChunkRunner(self.process, {TURNS: make_executor(self.process, self.store)})

@@ -20,11 +20,12 @@ from shared.contracts.checks import Check
 from shared.names import RunState
 from shared.upstream.model_target import ModelTarget
 from shared.upstream.prices import cost_of
+from shared.upstream.usage import Usage
 from worker.executors.case_criteria import checks_of
 from worker.executors.case_judges import Ask, NoReply, ask_judges, ask_together, requests_to
 from worker.executors.case_results import JudgedCase, with_earlier_checks
 from worker.upstream.attempts import CallsMade
-from worker.upstream.chat import ModelReply, estimate_tokens
+from worker.upstream.chat import ModelReply, TokenEstimate, estimate_tokens
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, estimate_embedding
 from worker.validation.case_verdict import CheckResult
 from worker.validation.check_verdict import FAILED_BEFORE, Rules, close, next_check, skip_open, with_checks
@@ -294,12 +295,16 @@ def _price(question: Question, run: CaseRun) -> float | None:
     match question.asks:
         case AsksEmbeddings() as asks:
             request = embedding_request(asks, [question], run)
-            return cost_of(request.model, estimate_embedding(request).tokens, 0, run.prices)
+            return _cost_of_size(request.model, estimate_embedding(request), run)
         case AsksJudges() as asks:
             prompt = asks.prompt(question.check, question.subject)
             requests = requests_to(_judges_of(question, run).values(), prompt, run)
-            sizes = [(request.model, estimate_tokens(request)) for request in requests]
-            return _cost([cost_of(model, size.prompt, size.answer, run.prices) for model, size in sizes])
+            return _cost([_cost_of_size(each.model, estimate_tokens(each), run) for each in requests])
+
+
+def _cost_of_size(model: str, size: TokenEstimate, run: CaseRun) -> float | None:
+    """What a call of some size costs; None where its price is not known."""
+    return cost_of(model, Usage(size.prompt, size.answer, service_tier=size.tier), run.prices)
 
 
 def _earlier(question: Question, parked: ParkedState) -> tuple[History, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from shared.upstream.model_target import ModelTarget
-from shared.upstream.prices import ANSWER_LIMITS
+from shared.upstream.prices import ANSWER_LIMITS, SERVICE_TIER
 from shared.upstream.usage import NO_USAGE, Usage
 
 PREFIXES: Final = (
@@ -112,6 +112,8 @@ class TokenEstimate(NamedTuple):
     """Tokens of the answer, at most."""
     is_guess: bool
     """Whether the answer is not bounded by the request."""
+    tier: str = ""
+    """The service tier that is asked for; empty: the provider's choice."""
 
     @property
     def tokens(self) -> int:
@@ -124,9 +126,9 @@ def estimate_tokens(request: ModelRequest) -> TokenEstimate:
 
     >>> model = ModelTarget("m")
     >>> estimate_tokens(ModelRequest(model, "", "Hello you"))
-    TokenEstimate(prompt=11, answer=1024, is_guess=True)
+    TokenEstimate(prompt=11, answer=1024, is_guess=True, tier='')
     >>> estimate_tokens(ModelRequest(model, "Be brief.", "Hello you", parameters={"max_tokens": 20}))
-    TokenEstimate(prompt=22, answer=20, is_guess=False)
+    TokenEstimate(prompt=22, answer=20, is_guess=False, tier='')
     """
     messages = messages_of(request)
     prompt = sum(_message_tokens(message) for message in messages)
@@ -136,7 +138,13 @@ def estimate_tokens(request: ModelRequest) -> TokenEstimate:
         prompt += estimate_text_tokens(json.dumps(others)) + MESSAGE_TOKENS
     bounds = [options[name] for name in ANSWER_LIMITS if name in options]
     bounds = [bound for bound in bounds if isinstance(bound, int) and bound > 0]
-    return TokenEstimate(prompt, min(bounds, default=ANSWER_TOKENS), is_guess=not bounds)
+    tier = options.get(SERVICE_TIER)
+    return TokenEstimate(
+        prompt,
+        min(bounds, default=ANSWER_TOKENS),
+        is_guess=not bounds,
+        tier=tier if isinstance(tier, str) else "",
+    )
 
 
 def options_of(request: ModelRequest) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from shared.upstream.costs import MOST_USD, to_nanos
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.limits import account_of
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.prices import GivenPrice, Tariff, cost_of, tariff_of
 from shared.upstream.usage import MOST_TOKENS
 from worker.outcomes import Deferred
 from worker.upstream.attempts import CallsMade
@@ -111,19 +112,6 @@ Reply = TypeVar("Reply", ModelReply, EmbeddingReply)
 OnSend = Callable[[], AbstractContextManager[Any]]
 
 
-class CostOf(Protocol):
-    """Prices calls."""
-
-    def __call__(
-        self,
-        model: str,
-        prompt_tokens: int | None,
-        completion_tokens: int | None,
-        prices: Mapping[str, Any],
-    ) -> float | None:
-        """Returns what a call costs in dollars; None when a price or a number of tokens is not known."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Operation(Generic[Request, Reply]):
     """The differences between calls for answers and for embeddings; all else is the same."""
@@ -175,7 +163,6 @@ class ModelCaller:
         cache: answers given before.
         budget: of runs with a cap.
         contacts: which endpoints have answered which runs.
-        cost_of: prices calls.
         key_of: finds the API key that a request is sent with; it is kept nowhere.
     """
 
@@ -187,7 +174,6 @@ class ModelCaller:
         budget: Budget,
         contacts: Contacts,
         *,
-        cost_of: CostOf,
         key_of: Callable[[ModelTarget], str],
     ) -> None:
         self._gate = gate
@@ -195,7 +181,6 @@ class ModelCaller:
         self._cache = cache
         self._budget = budget
         self._contacts = contacts
-        self._cost_of = cost_of
         self._key_of = key_of
         self._endpoint = lru_cache(ENDPOINTS)(_endpoint)
         self._chat = _Operation(
@@ -299,10 +284,11 @@ class ModelCaller:
         """Calls until there is an answer, or a wait that is too long to be waited here."""
         size, estimate = operation.size_of(request), None
         if context.settings.max_cost is not None:
-            estimate = self._estimate(request.model, size, context)
-            if estimate is None:
+            tariff = tariff_of(request.model, context.settings.prices)
+            if tariff is None:
                 text = f"the price of {request.model} is not known, and the run has a cost cap"
                 raise UpstreamError(FailureReason.UNPRICED, text)
+            estimate = _estimate(tariff, size)
         planned = _Call(operation, request, context, on_send, size, estimate, calls)
         await self._clients.prepare(request.target)
         return await calls.until_answered(
@@ -354,7 +340,8 @@ class ModelCaller:
         bill.usd = None
         with planned.on_send(), self._span(planned) as span:
             try:
-                reply = self._priced(request.model, await operation.send(request), planned.context)
+                reply = await operation.send(request)
+                reply = _priced(request.model, reply, planned.context.settings.prices)
             except UpstreamError as error:
                 span.fail(error.code)
                 span.set({"http.response.status_code": error.status or None})
@@ -384,21 +371,17 @@ class ModelCaller:
             if tokens is not None and 0 < tokens <= MOST_TOKENS:
                 counts.add(model, CallCount.TOKENS + type_, tokens)
 
-    def _estimate(self, model: str, size: TokenEstimate, context: CallContext) -> Estimate | None:
-        """Estimates what a call may cost; None when its price is not known."""
-        usd = self._cost_of(model, size.prompt, size.answer, context.settings.prices)
-        if usd is None or not size.is_guess:
-            return None if usd is None else Estimate(usd)
-        return Estimate(usd, self._cost_of(model, size.prompt, 0, context.settings.prices))
 
-    def _priced(self, model: str, reply: Reply, context: CallContext) -> Reply:
-        """Writes into a reply what it cost, as far as that is known."""
-        if reply.cost_usd is not None and model not in context.settings.prices:
-            return reply
-        usd = self._cost_of(
-            model, reply.usage.input_tokens, reply.usage.output_tokens, context.settings.prices
-        )
-        return reply if usd is None else msgspec.structs.replace(reply, cost_usd=usd)
+def _estimate(tariff: Tariff, size: TokenEstimate) -> Estimate:
+    """Estimates what a call may cost."""
+    usd = tariff.most_usd(size.prompt, size.answer, size.tier)
+    return Estimate(usd, tariff.most_usd(size.prompt, 0, size.tier)) if size.is_guess else Estimate(usd)
+
+
+def _priced(model: str, reply: Reply, prices: Mapping[str, GivenPrice]) -> Reply:
+    """Writes into a reply what it cost; where its price is not known, what the client says stays."""
+    usd = cost_of(model, reply.usage, prices)
+    return reply if usd is None else msgspec.structs.replace(reply, cost_usd=usd)
 
 
 def _contact(context: CallContext, endpoint: Endpoint) -> Contact:

@@ -80,8 +80,7 @@ class UpstreamStack:
     @cached_property
     def models(self) -> ModelCaller:
         """Asks models, with cache, budget, limits and retry."""
-        from shared.upstream.prices import cost_of  # noqa: PLC0415 - start-up: not needed by turns
-        from worker.upstream import credentials, model_clients  # noqa: PLC0415 - same
+        from worker.upstream import credentials, model_clients  # noqa: PLC0415 - start-up: not needed by turns
 
         return ModelCaller(
             self.gate,
@@ -89,7 +88,6 @@ class UpstreamStack:
             self.cache,
             self.budget,
             self.contacts,
-            cost_of=cost_of,
             key_of=lambda request: credentials.key_of(request, os.environ),
         )
 

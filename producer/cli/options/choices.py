@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Any, Final
 
+import msgspec
+
 from producer.cli.options.option_groups import given_flags
 from producer.cli.options.run_options import PLACES, CaseOptions, ModelOptions, QueryOptions, SelectionOptions
 from producer.options import CaseChoice, QueryChoice
@@ -20,6 +22,7 @@ from shared.scrubbing import is_secret_header
 from shared.server.redis_url import mask_password
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.prices import GivenPrice
 
 NO_JUDGE: Final = ("null", "none", "")
 """Names that stand for a run without a judge."""
@@ -56,7 +59,7 @@ def read_live_run(options: ModelOptions, *, in_flight: int | None = None) -> Liv
         max_cost=max_cost_of(options),
         use_cache=not options.no_cache,
         concurrency=in_flight,
-        prices=price_of(model, options.price),
+        prices={model: price} if (price := price_of(options.price)) else {},
     )
     from producer.cases.unknown_models import unknown_model  # noqa: PLC0415 - start-up: pydantic
 
@@ -88,17 +91,17 @@ def max_cost_of(options: ModelOptions) -> float | None:
     return options.max_cost
 
 
-def price_of(model: str, text: str | None) -> dict[str, dict[str, float]]:
-    """Reads `--price`: nothing when it was not given.
+def price_of(text: str | None) -> GivenPrice | None:
+    """Reads `--price`; None when it was not given.
 
     Raises:
         UsageError: it is no price.
 
-    >>> price_of("m", "0.15/0.60")
-    {'m': {'prompt_per_million': 0.15, 'completion_per_million': 0.6}}
+    >>> price_of("0.15/0.60").completion_per_million
+    0.6
     """
     if text is None:
-        return {}
+        return None
     try:
         prompt, answer = (float(part) for part in text.split("/"))
     except ValueError:
@@ -108,7 +111,7 @@ def price_of(model: str, text: str | None) -> dict[str, dict[str, float]]:
             f"--price: {text!r} is no price",
             hint="write --price 0.15/0.60: dollars for a million tokens in and out",
         )
-    return {model: {"prompt_per_million": prompt, "completion_per_million": answer}}
+    return GivenPrice(prompt, answer)
 
 
 def api_base_of(options: ModelOptions) -> str:
@@ -172,14 +175,14 @@ def read_case_choice(
         "fail_fast": options.fail_fast or None,
     }
     given = {name: value for name, value in settings.items() if value is not None}
-    price = price_of("", models.price).get("")
+    price = price_of(models.price)
     return CaseChoice(
         RunSettings.model_construct(**given, **_judges(options.judges)),
         model_names(models),
         ModelConfig.model_construct(
             api_base=api_base_of(models),
             api_key_env=api_key_env_of(models),
-            prices=Price.model_validate(price) if price else None,
+            prices=Price(**msgspec.to_builtins(price)) if price else None,
         ),
         validators_file=options.validators_file,
         outputs=options.outputs,

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from producer.report.comparison.setting_differences import Hidden, Placed
 from shared.contracts.case_hashes import hash_of
 from shared.contracts.case_run import GIT_KEY, CaseRun, Template
@@ -74,7 +76,7 @@ def case_configuration(info: RunInfo) -> dict[str, Any]:
         "time limit": f"{run.timeout_s:g} s",
         "cost cap": run.max_cost,
         "stop at the first failure": run.fail_fast,
-        "prices": Placed({(model, ""): dict(each) for model, each in run.prices.items()}),
+        "prices": Placed({(model, ""): msgspec.to_builtins(each) for model, each in run.prices.items()}),
         "commit": ((info.snapshot.get(GIT_KEY) or {}).get("commit_hash") or "")[:12] or None,
     }
 

@@ -16,6 +16,7 @@ from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
 from shared.errors import ConfigError
 from shared.ledger.bounds import LAYOUT, TARGETS_LAYOUT
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.prices import GivenPrice
 from tests.support.benches import CASES, HEAD, MINIMAL, plan, refusal, write
 
 FULL = """
@@ -59,8 +60,7 @@ def test_a_full_configuration_is_read(full: Path) -> None:
     assert (run.concurrency, run.temperature, run.judge_model, run.max_cost) == (7, 0, "judge", 1.5)
     assert (run.repeat, run.stream, run.cache, run.mode, run.recorded) == (2, True, True, "standard", False)
     assert run.prices == {
-        model: {"prompt_per_million": prompt, "completion_per_million": prompt + 1}
-        for model, prompt in (("b", 1), ("a", 3), ("judge", 5))
+        model: GivenPrice(prompt, prompt + 1) for model, prompt in (("b", 1), ("a", 3), ("judge", 5))
     }
     assert [("'a' stands twice" in text, "'c' is none of the models" in text) for text in found.warnings] == [
         (True, False),
@@ -107,7 +107,7 @@ def test_the_command_line_goes_before_the_configuration(full: Path) -> None:
     )  # fmt: skip - a command line
     run = found.run
     assert run.models == {name: ModelTarget(name, "http://h/v1") for name in ("x", "y")}
-    assert run.prices["x"] == run.prices["y"] == PRICE
+    assert run.prices["x"] == run.prices["y"] == GivenPrice(5.0, 6.0)
     assert (run.judge_model, run.temperature, run.max_cost, run.concurrency) == (None, 1.0, 9.0, 50)
     assert (run.repeat, run.cache, run.fail_fast, found.total) == (1, False, True, 4)
 

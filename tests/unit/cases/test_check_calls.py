@@ -16,6 +16,7 @@ from shared.names import RunState
 from shared.runs.waiting import describe_parked
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.prices import GivenPrice
 from worker.executors.case_results import with_earlier
 from worker.executors.check_calls import ChecksAsked, Desk, ask_checks
 from worker.outcomes import Deferred, EndRun
@@ -37,10 +38,7 @@ RUN = CaseRun(
         "embedder": ModelTarget("embedder", "http://embedder"),
     },
     judge_params={"seed": 7},
-    prices={
-        name: {"prompt_per_million": 1, "completion_per_million": 1}
-        for name in ("judge", "other", "embedder")
-    },
+    prices={name: GivenPrice(1, 1) for name in ("judge", "other", "embedder")},
 )
 RUBRIC: Mapping[str, Any] = {"rubric": "Is it polite?", "model": "judge"}
 SIMILAR: Mapping[str, Any] = {"similar": "please help", "model": "embedder", "at_least": 0.5}

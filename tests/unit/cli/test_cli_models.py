@@ -14,6 +14,7 @@ from shared.contracts.turn_vocabulary import Live
 from shared.errors import UsageError
 from shared.kinds import QUERIES
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.prices import GivenPrice
 
 
 def test_without_a_model_turns_are_not_asked() -> None:
@@ -49,7 +50,7 @@ def test_all_options_together() -> None:
         temperature=0.0,
         max_cost=2.5,
         use_cache=False,
-        prices={"mine": {"prompt_per_million": 0.15, "completion_per_million": 0.6}},
+        prices={"mine": GivenPrice(0.15, 0.6)},
     )
     assert LiveRun.from_snapshot({"asking": msgspec.to_builtins(live)}) == live
 
