@@ -12,6 +12,8 @@ from producer.aggregate.gates import Gate, judge_gates
 from producer.documents import SCHEMA_VERSION, AnyRun, Counts, RunDocument, WrittenFile
 from producer.report.interfaces import ReadsFiles, Report, Screen, Totals, TurnText
 from producer.report.run_verdict import Verdict, verdict_with
+from producer.review.answer_labels import NO_REVIEW, Review
+from producer.review.label_store import review_of
 from shared.kinds import Kind, kind_named
 from shared.names import RunState
 from shared.runs import RunInfo, RunStore
@@ -48,7 +50,7 @@ def run_document(
         RedisUnreachableError: Redis stays away.
     """
     info = store.info(run)
-    totals = totals_of(info.kind)
+    totals = totals_of(info.kind, review_of(store, run))
     if text is None:
         text = TurnText.of_reports(with_text=with_text) if files else TurnText.NOT_READ
     lend_files(reports, store, run)
@@ -69,13 +71,17 @@ def lend_files(reports: Iterable[Report], store: RunStore, run: str) -> None:
             report.read_files(partial(store.file, run))
 
 
-def totals_of(kind: Kind) -> Totals:
+def totals_of(kind: Kind, review: Review = NO_REVIEW) -> Totals:
     """Begins to count the rows of a run.
+
+    Args:
+        kind: of the run.
+        review: what people say of its answers.
 
     Raises:
         UsageError: this version does not support the kind.
     """
-    return kinds.of(kind).totals()
+    return kinds.of(kind).totals(review)
 
 
 def pages_of(store: RunStore, info: RunInfo, text: TurnText = TurnText.NOT_READ) -> Iterator[Sequence[Any]]:

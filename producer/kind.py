@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from producer.report.interfaces import Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
     from producer.report.shown_item import ShownItem
+    from producer.review.answer_labels import Review
     from producer.turns.retry import Retry
     from shared.errors import UsageError
     from shared.kinds import Kind
@@ -107,8 +108,8 @@ class ProducerKind(Protocol):
     def pages(self, store: RunStore, run: str, text: TurnText, /) -> Iterator[Sequence[Any]]:
         """Yields the rows of a run in input order, page by page; `text`: what turns have of their input."""
 
-    def totals(self) -> Totals:
-        """Begins to count rows."""
+    def totals(self, review: Review, /) -> Totals:
+        """Begins to count rows; `review` is what people say of them."""
 
     def fails_fast(self, info: RunInfo, /) -> bool:
         """Returns whether the first failure was to end a run."""

@@ -231,6 +231,55 @@ class DeadDiscarded(Part, kw_only=True, frozen=True):
     exit: Exit = 0
 
 
+class LabelRow(Part, kw_only=True, frozen=True):
+    """What a person says of one answer, as labels export and labels import have it."""
+
+    run_id: str = ""
+    item_id: Annotated[
+        str, Meta(description="Position in its run, such as case-3; read only where the run is the same.")
+    ] = ""
+    name: Annotated[
+        str, Meta(description="Name of the item, by which a label finds its item in another run.")
+    ] = ""
+    verdict: Literal["pass", "fail", "defer"]
+    reviewer: str = ""
+    note: str = ""
+    tags: list[str] = []  # noqa: RUF012 - msgspec copies it
+    answer: Annotated[
+        str, Meta(description="Digest of the answer that was seen; empty: whatever the answer is.")
+    ] = ""
+    at: str = ""
+
+
+class LabelsDocument(Part, kw_only=True, frozen=True):
+    """What labels list prints with --json."""
+
+    schema_version: Version = SCHEMA_VERSION
+    run_id: str
+    labels: list[LabelRow]
+    reviewers: list[str]
+    decided: Annotated[Count, Meta(description="Answers with the verdict of most of their reviewers.")]
+    disputed: Annotated[Count, Meta(description="Answers on which reviewers are evenly divided.")]
+    shared: Annotated[Count, Meta(description="Answers that at least two reviewers decided.")]
+    kappa: Annotated[
+        float | None,
+        Meta(description="Agreement beyond chance: Cohen's kappa of two, Krippendorff's alpha of more."),
+    ]
+    exit: Exit = 0
+
+
+class LabelsImported(Part, kw_only=True, frozen=True):
+    """What labels import and labels add print with --json."""
+
+    schema_version: Version = SCHEMA_VERSION
+    run_id: str
+    imported: Count
+    of_other_answers: Annotated[
+        Count, Meta(description="Labels that were left out, because the run has another answer.")
+    ] = 0
+    exit: Exit = 0
+
+
 class LimitsOfKey(Part, frozen=True):
     """The limits that are set."""
 

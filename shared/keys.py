@@ -8,6 +8,7 @@ A run's keys end with the run, a namespace's with the last run that uses it, chu
     run:{run}:c:{chunk}                                                          a chunk that was handed out
     kind:{kind}:live|parked|ring|pace|workers|cap|layouts                        a kind
     run:{run}:cost|holds                                                         a run with a cost cap
+    run:{run}:labels                                                             a run that people review
     ns:{namespace}:own|at|mem|req|runs, ns:{namespace}:in:{thread}               a namespace
     limits limits:used limit:{scope} permits:{scope}                             bounds of calls to upstreams
     cache:hits cache:a:{digest} cache:f:{digest}                                 answers of models
@@ -222,6 +223,11 @@ def cost_key(run: str) -> str:
 def holds_key(run: str) -> str:
     """Sorted set: calls that hold a reservation, by the ledger time at which they count as gone."""
     return f"{PREFIX}run:{run}:holds"
+
+
+def labels_key(run: str) -> str:
+    """Hash: `position reviewer` to what a person says of the answer; see `producer/review/label_store.py`."""
+    return f"{PREFIX}run:{run}:labels"
 
 
 def contacts_key(run: str) -> str:

@@ -139,6 +139,22 @@ class Agreement(Part, frozen=True):
     krippendorff_alpha: float | None
 
 
+class ReviewFigures(Part, frozen=True):
+    """What people said in a review, and what that changed; see `proctor labels`."""
+
+    reviewers: list[str]
+    decided: Annotated[Count, Meta(description="Answers with the verdict of most of their reviewers.")]
+    disputed: Annotated[Count, Meta(description="Answers on which reviewers are evenly divided.")]
+    shared: Annotated[Count, Meta(description="Answers that at least two reviewers decided.")]
+    kappa: float | None
+    added: Annotated[Count, Meta(description="Decided answers to which the file gives no label.")]
+    changed: Annotated[Count, Meta(description="Decided answers whose label in the file is another.")]
+    calibration_before: Annotated[
+        LabelFigures | None,
+        Meta(description="How the judges compare with the labels of the file alone."),
+    ]
+
+
 class JudgingFigures(Part, frozen=True):
     """What the judges of a run found, and how far they can be trusted."""
 
@@ -153,6 +169,7 @@ class JudgingFigures(Part, frozen=True):
     labelled: Count
     calibration: LabelFigures | None
     corrected_pass_rate: Rate | None
+    review: ReviewFigures | UnsetType = UNSET
 
 
 class GitState(Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from producer.report.interfaces import Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
     from producer.report.shown_item import ShownItem
+    from producer.review.answer_labels import Review
     from producer.turns.retry import Retry
     from shared.codecs.item_rows import ItemRow
     from shared.errors import UsageError
@@ -102,10 +103,10 @@ class CaseRuns:
     def pages(self, store: RunStore, run: str, _text: TurnText, /) -> Iterator[Sequence[ItemRow]]:
         return items.pages_with_input(store, run)
 
-    def totals(self) -> Totals:
+    def totals(self, review: Review, /) -> Totals:
         from producer.cases.totals import CaseTotals
 
-        return CaseTotals()
+        return CaseTotals(review)
 
     def fails_fast(self, info: RunInfo, /) -> bool:
         from shared.contracts.case_run import CaseRun

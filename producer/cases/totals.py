@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from producer.aggregate.queries import percentiles
 from producer.aggregate.related import ByCase, counts_of, outcome_effects, outcome_rates
@@ -15,7 +16,9 @@ from producer.cases.documents import CasesSummary, GitState, ModelFigures, Model
 from producer.cases.judging import Judging
 from producer.cases.repeats import Repeats
 from producer.cases.report.opened_rows import CHECK_UNAVAILABLE, OpenedCase, opened
+from producer.cases.reviewed import ReviewTotals
 from producer.documents import Counts
+from producer.review.answer_labels import NO_REVIEW, Review
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_run import CaseRun
 from shared.contracts.case_vocabulary import CaseStatus
@@ -130,7 +133,8 @@ class ModelTotals:
 class CaseTotals:
     """Counts rows; memory grows with the number of models, of cases and of different latencies only."""
 
-    def __init__(self) -> None:
+    def __init__(self, review: Review = NO_REVIEW) -> None:
+        self._reviewed = ReviewTotals(review)
         self._models: dict[str, ModelTotals] = {}
         self._statuses = Counter[str]()
         self._errors = Counter[str]()
@@ -142,7 +146,7 @@ class CaseTotals:
 
     def add(self, page: Sequence[ItemRow]) -> None:
         """Counts some rows."""
-        for case in opened(page):
+        for case in map(self._reviewed.add, opened(page)):
             self._models.setdefault(case.item.model, ModelTotals()).add(case)
             self._groups.add(case)
             self._by_case.add(case.item.case, counts_of(case.row.outcome))
@@ -174,7 +178,7 @@ class CaseTotals:
             statuses={status.value: self._statuses[status.value] for status in CaseStatus},
             cost_usd=None if any(model.cost_unknown for model in models) else known_usd,
             known_cost_usd=known_usd,
-            judge=self._judging.summary(),
+            judge=replace(self._judging.summary(), review=self._reviewed.summary()),
             retried=self._retried,
             errors=dict(self._errors.most_common()),
             prompts=groups.prompts() or UNSET,

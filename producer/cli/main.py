@@ -48,6 +48,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "retry": "Retry the items of a run that ended in error.",
         "rescore": "Judge the stored answers of a run again, without calling its models.",
         "rank": "Rank the models of a run by comparing their answers in pairs.",
+        "labels": "List, export or import what people say of answers.",
         "dead": "Inspect, retry or discard failed items.",
         "threads": "List, show or remove the state of conversation threads.",
         "limits": "Show and change rate limits of models and APIs.",

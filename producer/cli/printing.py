@@ -15,6 +15,7 @@ from producer.document import document_of, lend_files, pages_of, totals_of
 from producer.documents import AnyRun
 from producer.report.formats import TRACES, format_of
 from producer.report.interfaces import Report, Totals, TurnText
+from producer.review.label_store import review_of
 from producer.text import count, plural
 from shared.runs import RunInfo
 
@@ -69,7 +70,7 @@ def print_results(
         with_text: whether the texts of turns are included.
     """
     out = sys.stdout.buffer
-    reports, totals = [format_of(info.kind, name)(out, info), *more], totals_of(info.kind)
+    reports, totals = [format_of(info.kind, name)(out, info), *more], _totals(session, info)
     text = TurnText.NOT_READ if TRACES in name else TurnText.of_reports(with_text=with_text)
     lend_files(reports, session.access.store, info.run)
     for page in _pages(session, info, totals, selection, text):
@@ -80,6 +81,10 @@ def print_results(
         report.end(document)
     out.flush()
     return document
+
+
+def _totals(session: Session, info: RunInfo) -> Totals:
+    return totals_of(info.kind, review_of(session.access.store, info.run))
 
 
 def lines_of(session: Session, info: RunInfo, rows: Sequence[Any]) -> list[dict[str, Any]]:
@@ -93,7 +98,7 @@ def lines_of(session: Session, info: RunInfo, rows: Sequence[Any]) -> list[dict[
 
 def print_table(session: Session, info: RunInfo, selection: ResultFilter) -> None:
     """Prints results as a table, by default the first ones; failures as records with their answers."""
-    screen, totals = kinds.of(info.kind).screen(), totals_of(info.kind)
+    screen, totals = kinds.of(info.kind).screen(), _totals(session, info)
     first = selection._replace(first=selection.first or TABLE_ROWS)
     text = TurnText.NOT_READ if selection.only is None else TurnText.SHOWN
     rows = [row for page in _pages(session, info, totals, first, text) for row in page]

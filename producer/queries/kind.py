@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from producer.report.interfaces import Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
     from producer.report.shown_item import ShownItem
+    from producer.review.answer_labels import Review
     from producer.turns.retry import Retry
     from shared.codecs.item_rows import ItemRow
     from shared.errors import UsageError
@@ -71,7 +72,7 @@ class QueryRuns:
     def pages(self, store: RunStore, run: str, _text: TurnText, /) -> Iterator[Sequence[ItemRow]]:
         return items.pages_with_input(store, run)
 
-    def totals(self) -> Totals:
+    def totals(self, _review: Review, /) -> Totals:
         from producer.aggregate.query_totals import QueryTotals
 
         return QueryTotals()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from producer.report.interfaces import Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
     from producer.report.shown_item import ShownItem
+    from producer.review.answer_labels import Review
     from producer.turns.retry import Retry
     from shared.errors import UsageError
     from shared.runs import RunInfo, RunStore, TurnRow
@@ -72,7 +73,7 @@ class TurnRuns:
 
         return map(withheld, pages)
 
-    def totals(self) -> Totals:
+    def totals(self, _review: Review, /) -> Totals:
         from producer.turns.totals import TurnTotals
 
         return TurnTotals()

@@ -263,6 +263,11 @@ class RunStore:
         found: bytes | None = self._read(lambda: self._client.hget(keys.batches_key(run), name))
         return found
 
+    def labels(self, run: str) -> Sequence[bytes]:
+        """Reads what people say of the answers of a run, as `producer.review.label_store` writes it."""
+        found: Sequence[bytes] = self._read(lambda: self._client.hvals(keys.labels_key(run)))
+        return found
+
     def wait_reason(self, run: str) -> str:
         """Returns one sentence on why a run makes no progress; empty if it does.
 

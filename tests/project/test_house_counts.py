@@ -7,14 +7,14 @@ import pytest
 from tests.project.house_counts import COUNTS
 
 BOUNDS: Final = {
-    "keys read by text in producer/": 214,
+    "keys read by text in producer/": 213,
     "TYPE_CHECKING blocks": 37,
-    "imports in functions": 175,
+    "imports in functions": 179,
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
     "public class names with two meanings": 0,
-    "modules": 517,
-    "lines of producer/schemas": 362,
+    "modules": 526,
+    "lines of producer/schemas": 365,
 }
 """The most that each figure may be; the others are for information."""
 

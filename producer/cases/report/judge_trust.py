@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from producer.cases.documents import Agreement, JudgingFigures
+from producer.cases.documents import Agreement, JudgingFigures, LabelFigures, ReviewFigures
 from producer.cases.report.wording import NONE, dollars, interval
 from producer.documents import Rate
 from producer.report.cells import ReportTable, Size, plain
@@ -36,6 +36,8 @@ def judge_lines(judge: JudgingFigures) -> list[str]:
         same = _of(judge.consistency.same)
         lines.append(f"repeatedly judged outputs with the same verdict each time: {same}")
     lines += _labelled(judge)
+    if judge.review:
+        lines += _reviewed(judge.review, judge.calibration)
     if judge.corrected_pass_rate:
         share = _share(judge.corrected_pass_rate)
         lines.append(f"estimated pass rate by human labels, of judged outputs: {share}")
@@ -112,6 +114,18 @@ def _labelled(judge: JudgingFigures) -> list[str]:
     if found.few and found.answers:
         few = plural(found.answers, "labelled answer")
         lines.append(f"only {few}: the figures against labels are imprecise")
+    return lines
+
+
+def _reviewed(review: ReviewFigures, now: LabelFigures | None) -> list[str]:
+    """What a review changed."""
+    changed = f"{plural(review.added, 'label')} added, {review.changed:,} changed"
+    lines = [f"reviewed by {', '.join(review.reviewers)}: {changed}"]
+    if review.kappa is not None:
+        lines.append(f"agreement of reviewers: kappa {review.kappa:.2f} on {plural(review.shared, 'answer')}")
+    before = review.calibration_before
+    if before and now:
+        lines.append(f"agreement with labels before the review: {_of(before.accuracy)}")
     return lines
 
 

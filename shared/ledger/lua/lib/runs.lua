@@ -22,7 +22,7 @@ local function run_keys(id)
   return {
     run_key(id), items_key(id), plan_key(id), wait_key(id), admitted_key(id), results_key(id), redo_key(id),
     tries_key(id), batches_key(id), threads_key(id), run_dead_key(id), cost_key(id), holds_key(id),
-    contacts_key(id),
+    contacts_key(id), labels_key(id),
   }
 end
 

@@ -1,0 +1,108 @@
+"""What a reviewer looks at next: a sample of the answers, those first where a label says most. Pure."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+from producer.review.answer_labels import AnswerLabel, Judgement
+from shared.errors import UsageError
+
+MOST_REVIEWERS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An answer that may be reviewed."""
+
+    position: int
+    """Of the item in its run, from 0."""
+    doubt: float = 0.0
+    """How little is certain of its verdict, from 0 to 1; see `producer.cases.doubt`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Which answers are reviewed, and by how many people."""
+
+    sample: int | None = None
+    """How many of the answers; None: all. The same for all reviewers of a run."""
+    reviewers: int = 1
+    """How many people see each answer."""
+
+    def __post_init__(self) -> None:
+        if self.sample is not None and self.sample < 1:
+            raise UsageError(f"a sample of {self.sample} answers", hint="take at least one")
+        if not 1 <= self.reviewers <= MOST_REVIEWERS:
+            raise UsageError(
+                f"{self.reviewers} reviewers of an answer", hint=f"take from 1 to {MOST_REVIEWERS}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewProgress:
+    """How far a reviewer is."""
+
+    done: int
+    """Answers of the sample that this reviewer has labelled, deferred ones included."""
+    total: int
+    """Answers that are for this reviewer: labelled, or still to be labelled."""
+    next: Sequence[int]
+    """Positions of the answers that are left, in order."""
+
+
+def progress(
+    candidates: Iterable[Candidate], labels: Iterable[AnswerLabel], queue: Queue, *, run: str, reviewer: str
+) -> ReviewProgress:
+    """Puts the answers in order that a reviewer has not labelled and that need a reviewer.
+
+    First come those of which least is certain: judges disagree, the score is near its bound. An answer that
+    enough others decided is left out, and so is one that was deferred by this reviewer.
+
+    Args:
+        candidates: the answers that a filter selects.
+        labels: all labels of the run.
+        queue: how much is reviewed.
+        run: id of the run, which decides the sample.
+        reviewer: who asks.
+
+    >>> answers = [Candidate(0), Candidate(1, doubt=0.9), Candidate(2), Candidate(3)]
+    >>> said = [AnswerLabel(position=0, reviewer="bob", verdict=Judgement.PASS)]
+    >>> progress(answers, said, Queue(), run="r", reviewer="ann").next[0]
+    1
+    >>> [progress(answers, said, Queue(), run="r", reviewer=who).total for who in ("ann", "bob")]
+    [3, 4]
+    """
+    sample = sampled(candidates, queue.sample, run)
+    mine, decided = set[int](), Counter[int]()
+    for label in labels:
+        if label.reviewer == reviewer:
+            mine.add(label.position)
+        elif label.verdict is not Judgement.DEFER:
+            decided[label.position] += 1
+    done = sum(candidate.position in mine for candidate in sample)
+    left = [each for each in sample if each.position not in mine and decided[each.position] < queue.reviewers]
+    order = _order(run)
+    left.sort(key=lambda each: (-each.doubt, order(each.position)))
+    return ReviewProgress(done, done + len(left), [each.position for each in left])
+
+
+def sampled(candidates: Iterable[Candidate], size: int | None, run: str) -> list[Candidate]:
+    """Returns a sample that depends on the run alone: of a larger size it contains that of a smaller one.
+
+    >>> few, more = (sampled(map(Candidate, range(50)), size, "r") for size in (5, 10))
+    >>> len(few), {each.position for each in few} < {each.position for each in more}
+    (5, True)
+    """
+    order = _order(run)
+    return sorted(candidates, key=lambda candidate: order(candidate.position))[:size]
+
+
+def _order(run: str) -> Callable[[int], bytes]:
+    """Returns what puts positions in an order that looks random and is always the same."""
+
+    def key(position: int) -> bytes:
+        return blake2b(f"{run} {position}".encode(), digest_size=8).digest()
+
+    return key
