@@ -42,7 +42,7 @@ from shared.errors import ConfigError, InputError, UsageError
 from shared.ledger import ChunkPlan
 from shared.ledger.bounds import TARGETS_LAYOUT
 from shared.upstream.model_target import ModelTarget
-from shared.upstream.prices import GivenPrice, tariff_of
+from shared.upstream.prices import FLEX, SERVICE_TIER, GivenPrice, tariff_of
 
 _CASES: Final = "test_cases"
 CHUNK_BYTES_MOST: Final = 2 << 20
@@ -186,15 +186,16 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     if bench.config.pairwise is not None:
         asked_by_checks = [*asked_by_checks, bench.config.pairwise.model]
     fixed = choice.settings is not None and choice.settings.temperature is not None
+    calls = merged_calls(bench.config, models, bench.prompts, fixed_temperature=fixed)
     shared_vars = _shared_vars(bench.config.vars)
     run = msgspec.structs.replace(
         settings,
         shared_vars=next(iter(shared_vars), ""),
-        models={model: _tested(bench.config, model, choice) for model in models},
+        models={model: _tested(bench.config, model, choice, calls.get(model, {})) for model in models},
         written_at=_written_at(bench, models, choice),
         prompts=[prompt.id for prompt in bench.prompts],
         templates={prompt.id: Template(prompt.system, prompt.turns) for prompt in bench.prompts},
-        calls=merged_calls(bench.config, models, bench.prompts, fixed_temperature=fixed),
+        calls=calls,
         check_models={model: bench.config.judge(model) for model in asked_by_checks},
         mode=FREEFORM if settings.schema is None and all(c.is_freeform for _, c in cases) else STANDARD,
         recorded=outputs is not None,
@@ -335,9 +336,19 @@ def _settings(bench: Bench) -> CaseRun:
     )
 
 
-def _tested(config: BenchConfig, model: str, choice: CaseChoice) -> ModelTarget:
-    """Where a model under test is called; an `--api-base` goes for all of them."""
-    own, above = config.target(model), choice.model_config
+def _tested(
+    config: BenchConfig, model: str, choice: CaseChoice, calls: Mapping[str, Mapping[str, Any]]
+) -> ModelTarget:
+    """Where a model under test is called; an `--api-base` goes for all of them.
+
+    Args:
+        config: the bench.
+        model: its name.
+        choice: what the command line says.
+        calls: the options of its calls by prompt.
+    """
+    tiers = {call.get("params", {}).get(SERVICE_TIER) for call in calls.values()}
+    own, above = config.target(model, FLEX if FLEX in tiers else None), choice.model_config
     if above is None:
         return own
     base, variable = above.api_base or own.api_base, above.api_key_env or own.api_key_env

@@ -171,6 +171,8 @@ class Params(BaseModel):
     """Against tokens that occurred often."""
     reasoning_effort: Text | None = None
     """How long the model thinks, such as `low`."""
+    service_tier: Text | None = None
+    """The provider's service tier, such as `flex`: cheaper and slower."""
     response_format: Annotated[JsonObject, AfterValidator(_typed), AfterValidator(_no_key)] | None = None
     """Form of the answer, such as `{type: json_object}`."""
     tools: list[Annotated[JsonObject, AfterValidator(_tool), AfterValidator(_no_key)]] | None = Field(

@@ -30,8 +30,8 @@ from shared.contracts.case_vocabulary import DEFAULT_JUDGE, MAX_INPUT_CHARS, MOS
 from shared.contracts.cases import MAX_ID_CHARS, Criteria, Encodable, JsonList, JsonObject, Text, is_json
 from shared.contracts.prompts import Conversation, Prompts
 from shared.upstream.addresses import NO_ADDRESS, address_problem
-from shared.upstream.model_target import DEFAULT_TIMEOUT_S, ModelTarget
-from shared.upstream.prices import GivenPrice
+from shared.upstream.model_target import DEFAULT_TIMEOUT_S, FLEX_TIMEOUT_S, ModelTarget
+from shared.upstream.prices import FLEX, GivenPrice
 
 MOST_CONCURRENCY: Final = 100
 """Calls at a time that a configuration may ask for."""
@@ -316,10 +316,16 @@ class BenchConfig(_SettingKeys):
         """The settings, wherever they stand."""
         return (self.config or RunSettings()).under(self)
 
-    def target(self, model: str) -> ModelTarget:
-        """Returns where a model is called, without headers."""
-        own = self.model_configs.get(model, ModelConfig())
-        timeout_s = self.settings.timeout_s
+    def target(self, model: str, tier: str | None = None) -> ModelTarget:
+        """Returns where a model is called, without headers.
+
+        Args:
+            model: its name.
+            tier: the service tier that is asked for; `flex` takes longer, unless the file has a `timeout_s`.
+        """
+        own, settings = self.model_configs.get(model, ModelConfig()), self.settings
+        is_slow = tier == FLEX and "timeout_s" not in settings.model_fields_set
+        timeout_s = FLEX_TIMEOUT_S if is_slow else settings.timeout_s
         return ModelTarget(model, own.api_base or "", own.api_key_env or "", timeout_s=timeout_s)
 
     def judge(self, model: str) -> ModelTarget:
@@ -327,7 +333,8 @@ class BenchConfig(_SettingKeys):
         own = self.model_configs.get(model, ModelConfig())
         of_model = merge_headers(own.params.headers or {}, own.headers)
         headers = merge_headers(self.judge_params.headers or {}, of_model)
-        return msgspec.structs.replace(self.target(model), headers=headers)
+        target = self.target(model, self.judge_params.service_tier)
+        return msgspec.structs.replace(target, headers=headers)
 
     @property
     def schema_file(self) -> str | None:

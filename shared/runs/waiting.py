@@ -52,6 +52,7 @@ _REASONS: Final[Mapping[WaitReason, str]] = {
     WaitReason.LEASE_MOVED: "another worker has taken over the chunk",
 }
 _FAILURES: Final[Mapping[FailureReason, str]] = {
+    FailureReason.NO_CAPACITY: "service tier without room",
     FailureReason.RATE_LIMITED: "rate limit response (429)",
     FailureReason.TIMEOUT: "timeout",
     FailureReason.CONNECTION_LOST: "lost connection",
@@ -62,7 +63,8 @@ _FAILURES: Final[Mapping[FailureReason, str]] = {
 _FAILURE_OF_CODE: Final = {
     code: failure for reason, failure in _FAILURES.items() for code in (reason.api_code, reason.model_code)
 }
-"""By the codes of queries and of model calls; the latter have one for both kinds of lost connections."""
+"""By the codes of queries and of model calls; the latter have one for both kinds of lost connections, and the
+former one for both kinds of 429."""
 
 
 class Worker(NamedTuple):

@@ -4,6 +4,7 @@
 there every status but 429 and 500 and above is REFUSED. Both policies are in `worker.upstream.retry`.
 """
 
+import re
 from enum import Enum, Flag, StrEnum, auto, unique
 from typing import Final
 
@@ -11,8 +12,10 @@ OK: Final = 200
 NOT_FOUND: Final = 404
 REQUEST_TIMEOUT: Final = 408
 TOO_MANY_REQUESTS: Final = 429
+NO_ROOM: Final = 498
 UNAUTHORISED: Final = frozenset({401, 403})
 FIRST_SERVER_ERROR: Final = 500
+_UNAVAILABLE: Final = re.compile(r"resource[ _]unavailable", re.IGNORECASE)
 
 
 class Health(StrEnum):
@@ -60,6 +63,8 @@ class FailureReason(Enum):
 
     RATE_LIMITED = "upstream_rate_limited", "api_rate_limited", Health.BUSY, Follows.RETRIED
     """Too many requests (429): the upstream works, but rejects our calls for now."""
+    NO_CAPACITY = "upstream_no_capacity", "api_rate_limited", Health.BUSY, Follows.RETRIED
+    """The service tier that was asked for has no room now (429 `resource_unavailable`; 498 of Groq)."""
     TIMEOUT = "upstream_timeout", "api_timeout", Health.SLOW, Follows.RETRIED | Follows.BILLED
     """Nothing, or not everything, within the time limit; connecting is part of it. Also 408."""
     UNREACHABLE = (
@@ -129,12 +134,20 @@ class FailureReason(Enum):
         self.ends_queries = Follows.ENDS_QUERIES in follows
 
 
-def reason_of_status(status: int) -> FailureReason:
+def reason_of_status(status: int, words: str = "") -> FailureReason:
     """Names what an HTTP status other than 200 means for a model call.
+
+    Args:
+        status: of the reply.
+        words: its body, as far as it is known.
 
     >>> [reason_of_status(status).name for status in (429, 408, 503, 401, 404, 302)]
     ['RATE_LIMITED', 'TIMEOUT', 'SERVER_ERROR', 'UNAUTHORISED', 'REFUSED', 'REFUSED']
+    >>> reason_of_status(429, '{"error": {"code": "resource_unavailable"}}').name
+    'NO_CAPACITY'
     """
+    if status == NO_ROOM or (status == TOO_MANY_REQUESTS and _UNAVAILABLE.search(words)):
+        return FailureReason.NO_CAPACITY
     if status == TOO_MANY_REQUESTS:
         return FailureReason.RATE_LIMITED
     if status == REQUEST_TIMEOUT:

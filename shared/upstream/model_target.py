@@ -9,6 +9,8 @@ from shared.upstream.key_variables import PROVIDERS, provider_of
 
 DEFAULT_TIMEOUT_S: Final = 120.0
 """Hard limit of one call where the configuration says nothing."""
+FLEX_TIMEOUT_S: Final = 900.0
+"""The same of the service tier `flex`, whose answers may take that long by OpenAI's guide."""
 
 
 class ModelTarget(msgspec.Struct, frozen=True, gc=False):

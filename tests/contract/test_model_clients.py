@@ -25,7 +25,7 @@ from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
 from tests.support.certificates import make_certificates
 from tests.support.https_server import https_server
-from tests.support.model_server import ModelServer, Say
+from tests.support.model_server import USAGE, ModelServer, Say
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
@@ -171,6 +171,18 @@ def test_tokens_that_are_not_reported_are_unknown(complete: Complete, server: Mo
     server.script = lambda _prompt, _nth: Say(usage=None)
     reply = complete()
     assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.cost_usd) == (None, None, None)
+
+
+def test_a_service_tier_without_room_says_so(complete: Complete, server: ModelServer) -> None:
+    """It is not one request too many; the tier is sent as it is asked for, and is that of the reply."""
+    error = {"message": "Resource unavailable", "type": "requests", "code": "resource_unavailable"}
+    server.script = lambda _prompt, _nth: Say(status=429, body={"error": error})
+    assert refused(complete, parameters={"service_tier": "flex"}).reason is FailureReason.NO_CAPACITY
+    assert server.requests[0].body["service_tier"] == "flex"
+    choice = {"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
+    body = {"choices": [choice], "usage": USAGE, "service_tier": "flex"}
+    server.script = lambda _prompt, _nth: Say(body=body)
+    assert complete(parameters={"service_tier": "flex"}).usage.service_tier == "flex"
 
 
 @pytest.mark.parametrize(

@@ -310,10 +310,9 @@ def translated(error: Exception, model: str) -> UpstreamError:
     text = _words(error)
     if "HTTPStatusError" in names or 0 < status < FIRST_SERVER_ERROR:
         is_timeout = "HTTPStatusError" not in names and "APITimeoutError" in names
-        reason = FailureReason.TIMEOUT if is_timeout else reason_of_status(status or FIRST_SERVER_ERROR)
-        return UpstreamError(
-            reason, f"{model}: {text}", status=0 if is_timeout else status, wait_s=_wait_s(causes)
-        )
+        known = reason_of_status(status or FIRST_SERVER_ERROR, str(error))
+        reason, status = (FailureReason.TIMEOUT, 0) if is_timeout else (known, status)
+        return UpstreamError(reason, f"{model}: {text}", status=status, wait_s=_wait_s(causes))
     if names & {"TimeoutError", "TimeoutException", "APITimeoutError"}:
         return UpstreamError(FailureReason.TIMEOUT, f"{model}: {text}")
     if any(isinstance(cause, aiohttp.ClientError | OSError) for cause in causes) or "TransportError" in names:

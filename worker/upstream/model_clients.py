@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
+from shared.codecs.http_bodies import text_of_body
 from shared.scrubbing import kept
 from shared.upstream.addresses import shown_url, with_path
 from shared.upstream.failure_reasons import NOT_FOUND, OK, FailureReason, reason_of_status
@@ -302,11 +303,12 @@ async def error_of_reply(response: aiohttp.ClientResponse, url: str) -> Upstream
         words = error_text(decoded(body, response.charset))
     except UpstreamError:
         words = ""
+    reason = reason_of_status(response.status, text_of_body(body, response.charset))
     place = f" at {shown_url(url)}" if response.status == NOT_FOUND else ""
     remedy = " (most servers want /v1 at the end of api_base)" if place and _has_no_path(url) else ""
     text = f"HTTP {response.status}{place}: {words or response.reason or 'no reason given'}{remedy}"
     wait_s = requested_wait_s(response.headers, now_s=time())
-    return UpstreamError(reason_of_status(response.status), text, status=response.status, wait_s=wait_s)
+    return UpstreamError(reason, text, status=response.status, wait_s=wait_s)
 
 
 def _has_no_path(url: str) -> bool:

@@ -2,7 +2,8 @@
 
 **Model calls.** Waits are drawn from the whole range between zero and a limit that doubles (full jitter), so
 that callers who failed together do not come back together. What the upstream asks for is waited in full,
-and a little more. A rejection for too many requests is no attempt: only the total of the waits ends it.
+and a little more. A rejection for too many requests is no attempt: only the total of the waits ends it. A
+service tier without room (`flex`) is none either: that may take hours, and only the number of tries ends it.
 
     failed attempt     1      2      3      4      5 (the last)
     wait, seconds      0-1    0-2    0-4    0-8    -
@@ -37,6 +38,8 @@ from worker.upstream.retry_after import MAX_WAIT_S
 
 MIN_QUERY_WAIT_S: Final = 1.0
 """No query is sent again sooner, whatever delay and server say."""
+NO_ATTEMPTS: Final = frozenset({FailureReason.RATE_LIMITED, FailureReason.NO_CAPACITY})
+"""The upstream works, and took no part in what was asked."""
 MOST_DOUBLINGS: Final = 30
 """2**30 seconds are 34 years: beyond every cap, and no float is ever infinite."""
 
@@ -50,7 +53,9 @@ class ModelRetryPolicy:
     max_connects: int = 8
     """The same where an endpoint that has worked cannot be connected to."""
     retry_total_s: float = 600.0
-    """Most seconds that an item may spend waiting between its attempts."""
+    """Most seconds that an item may wait between its attempts, those for a tier without room left out."""
+    most_without_room: int = 1_000
+    """Tries of a service tier without room, one after the other: at a minute's cap about eight hours."""
     base_s: float = 1.0
     """Limit of the first wait, in seconds; it doubles with each failure."""
     cap_s: float = 60.0
@@ -113,7 +118,7 @@ def plan_retry(
     >>> plan_retry(policy, History(), FailureReason.REFUSED, now_ms=0)[1]
     GiveUp(code='upstream_refused')
     """
-    is_attempt = reason is not FailureReason.RATE_LIMITED
+    is_attempt = reason not in NO_ATTEMPTS
     history = history._replace(
         attempts=history.attempts + is_attempt,
         throttled=0 if is_attempt else history.throttled + 1,
@@ -123,9 +128,10 @@ def plan_retry(
     if not reason.is_retried or history.attempts >= most:
         return history, GiveUp(history.code)
     wait_ms = round(1000 * backoff_s(policy, history.attempts + history.throttled, draw, wait_s))
-    if history.waited_ms + wait_ms > 1000 * policy.retry_total_s:
+    waited_ms = history.waited_ms + (0 if reason is FailureReason.NO_CAPACITY else wait_ms)
+    if waited_ms > 1000 * policy.retry_total_s or history.throttled > policy.most_without_room:
         return history, GiveUp(history.code)
-    history = history._replace(waited_ms=history.waited_ms + wait_ms)
+    history = history._replace(waited_ms=waited_ms)
     return history, RetryAt(now_ms + wait_ms, is_attempt)
 
 
@@ -137,7 +143,7 @@ def frees_slot(reason: FailureReason | None, wait_ms: float) -> bool:
     >>> frees_slot(FailureReason.TIMEOUT, 1_000)
     False
     """
-    return wait_ms > (REFUSED_WAIT_MS if reason is FailureReason.RATE_LIMITED else WAIT_MS)
+    return wait_ms > (REFUSED_WAIT_MS if reason in NO_ATTEMPTS else WAIT_MS)
 
 
 def backoff_s(

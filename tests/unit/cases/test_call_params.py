@@ -17,6 +17,7 @@ GOOD: dict[str, Any] = {
     "presence_penalty": -2,
     "frequency_penalty": 1.5,
     "reasoning_effort": "low",
+    "service_tier": "flex",
     "response_format": {"type": "json_object"},
     "tools": [TOOL],
     "tool_choice": "required",
@@ -26,7 +27,7 @@ GOOD: dict[str, Any] = {
 
 
 def test_every_option_is_taken_as_it_is() -> None:
-    """All thirteen, with the values that providers take; each of them may be null."""
+    """All fourteen, with the values that providers take; each of them may be null."""
     assert Params.model_validate(GOOD).given == GOOD
     assert {*Params.model_fields} - {"headers"} == set(GOOD)
     nulls = dict.fromkeys(GOOD)

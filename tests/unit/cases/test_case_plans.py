@@ -339,3 +339,22 @@ def test_a_new_key_of_a_case_needs_a_new_layout(full: Path) -> None:
     )
     assert set(CaseEntry.model_fields) == set(known.split()), "raise LAYOUT, and list the key here"
     assert (load_cases(Source(full), SubmitOptions()).layout, LAYOUT) == (TARGETS_LAYOUT, 5)
+
+
+@pytest.mark.parametrize(
+    ("more", "tested", "judging"),
+    [
+        ("params: {service_tier: flex}\n", 900, 120),
+        ("params: {service_tier: flex}\nconfig: {timeout_s: 120}\n", 120, 120),
+        ("model_configs: {m: {params: {service_tier: flex}}}\n", 900, 120),
+        ("params: {service_tier: flex}\nmodel_configs: {m: {params: {service_tier: null}}}\n", 120, 120),
+        ("prompts: [{user: '{{ input }}', params: {service_tier: flex}}]\n", 900, 120),
+        ("judge_params: {service_tier: flex}\n", 120, 900),
+        ("params: {service_tier: priority}\n", 120, 120),
+    ],
+)
+def test_a_slow_tier_has_more_time(tmp_path: Path, more: str, tested: float, judging: float) -> None:
+    """Unless the file says how long a call may take; the options of judges are their own."""
+    run = plan(write(tmp_path, HEAD + CASES + more)).run
+    assert [target.timeout_s for target in run.models.values()] == [tested] * len(run.models)
+    assert [target.timeout_s for target in run.judges.values()] == [judging]

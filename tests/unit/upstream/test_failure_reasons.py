@@ -6,6 +6,7 @@ from shared.upstream.failure_reasons import FailureReason
 
 MODEL_CODES = {
     "RATE_LIMITED": "upstream_rate_limited",
+    "NO_CAPACITY": "upstream_no_capacity",
     "TIMEOUT": "upstream_timeout",
     "UNREACHABLE": "upstream_connection",
     "UNREACHED": "upstream_connection",

@@ -111,6 +111,17 @@ def test_a_refusal_for_too_many_requests_is_no_attempt() -> None:
     assert 540_000 <= history.waited_ms <= 600_000
 
 
+def test_a_tier_without_room_is_waited_for_as_long_as_that_takes() -> None:
+    """Neither attempts nor the total of the waits are used up, but the number of tries has an end."""
+    history, calls = run_out(FailureReason.NO_CAPACITY, ModelRetryPolicy(), half)
+    assert (history.attempts, history.waited_ms, calls) == (0, 0, 1_001)
+    assert (
+        reason_of_status(429, '{"error": {"message": "Resource Unavailable"}}') is FailureReason.NO_CAPACITY
+    )
+    assert reason_of_status(498) is FailureReason.NO_CAPACITY
+    assert reason_of_status(500, "resource_unavailable") is FailureReason.SERVER_ERROR
+
+
 def test_an_attempt_ends_a_row_of_refusals() -> None:
     """The waits of refusals do not stay long once the upstream let a call through."""
     history = History(attempts=1, throttled=6)
@@ -144,7 +155,7 @@ def test_no_item_waits_longer_than_the_total_or_tries_more_than_allowed(
         assert decode_parked(stored).history == history
         if isinstance(step, GiveUp):
             return
-        assert step.is_attempt == (reason is not FailureReason.RATE_LIMITED)
+        assert step.is_attempt == (reason not in {FailureReason.RATE_LIMITED, FailureReason.NO_CAPACITY})
         assert step.ms >= 5 + (asked or 0) * 1000 - 1
 
 
