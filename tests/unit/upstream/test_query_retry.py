@@ -61,6 +61,7 @@ def test_retry_errors_retries_what_may_pass_by_itself() -> None:
     }
     assert retried == {
         FailureReason.RATE_LIMITED,
+        FailureReason.NO_CAPACITY,  # of models only
         FailureReason.TIMEOUT,
         FailureReason.CONNECTION_LOST,
         FailureReason.SERVER_ERROR,
