@@ -30,7 +30,7 @@ the four calls as coroutines. What only some calls need is imported by them: a f
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
@@ -42,11 +42,12 @@ from producer.load.problems import all_of
 from producer.options import SubmitOptions
 from producer.service_documents import FileCounts, ValidateDocument
 from producer.text import plural
-from shared.errors import UsageError
+from shared.errors import RunStateError, UsageError
 from shared.kinds import Kind, Storage
+from shared.names import FINAL_STATES, RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from producer.access import Access
     from producer.documents import AnyRun
@@ -55,6 +56,14 @@ if TYPE_CHECKING:
     from producer.options import SubmittedRun
     from producer.report_files import ReportTarget
     from producer.turns.retry import Retried
+
+
+_REACHED: Final[Mapping[str, frozenset[str]]] = {
+    "pause": frozenset({RunState.PAUSED}),
+    "resume": frozenset({RunState.RUNNING}),
+    "cancelled": frozenset({RunState.CANCELLING, RunState.CANCELLED}),
+}
+"""States that each action leads to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +189,28 @@ def retry(
     return put_back(
         access.ledger, access.publisher, access.store, run, indexes=indexes, errors=errors, is_anew=is_anew
     )
+
+
+def control(access: Access, run: str, action: str) -> str:
+    """Pauses, resumes or cancels a run, publishes the wake-ups that follow from it, and returns its state.
+
+    Args:
+        access: the way to Redis.
+        run: the run's id.
+        action: `pause`, `resume` or `cancelled`.
+
+    Raises:
+        UnknownRunError: there is no such run.
+        RunStateError: the run is in a state that does not allow it.
+    """
+    state, wakes = access.ledger.control(run, action)
+    if wakes:
+        access.publisher.publish(wakes)
+    if state in _REACHED[action]:
+        return state
+    if state in FINAL_STATES:
+        raise RunStateError(f"run {run} is {state} already", hint=f"`proctor retry {run}` works on it again")
+    raise RunStateError(f"run {run} is {state}", hint=f"`proctor watch {run}` shows it")
 
 
 def follow(

@@ -17,7 +17,7 @@ from producer import kinds
 from producer.aggregate.compared_items import Known, items_of, split_by
 from producer.aggregate.compared_lines import ComparedLine, lines_of_results, typed_lines
 from producer.aggregate.comparison import LEVEL
-from producer.cli.run_lookup import find_run, run_before
+from producer.cli.run_lookup import find_run
 from producer.cli.session import Session
 from producer.document import pages_of
 from producer.report.comparison.configurations import configuration_within
@@ -25,6 +25,7 @@ from producer.report.comparison.contents import Side
 from producer.report.comparison.item_texts import TextStore
 from producer.report.formats import format_of
 from producer.report.interfaces import TurnText
+from producer.stored_runs import run_before
 from producer.text import plural
 from shared.clock import iso_utc
 from shared.errors import InputError, UnknownRunError, UsageError
@@ -135,7 +136,9 @@ def _with_the_run_before(session: Session, named: str) -> tuple[str, str]:
     if Path(named).is_file():
         raise UsageError("compare needs two reports, or a run", hint=f"proctor compare BEFORE {named}")
     info = find_run(session, named)
-    return run_before(session, info).run, info.run
+    earlier = run_before(session.access.store, info).run
+    session.seen.add(earlier)
+    return earlier, info.run
 
 
 def _check(session: Session, one: Side, other: Side) -> None:

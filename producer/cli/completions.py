@@ -200,8 +200,8 @@ def _run_ids(ctx: click.Context) -> list[str]:
 
 def _item_ids(ctx: click.Context, run: str) -> list[str]:
     """Returns the ids of items of a run, each once; none while no server answers, and none is started."""
-    from producer.cli.run_lookup import run_of_alias  # noqa: PLC0415 - same
     from producer.item_names import names_of  # noqa: PLC0415 - only item ids need it
+    from producer.stored_runs import run_of_alias  # noqa: PLC0415 - same
     from shared.runs import RunStore  # noqa: PLC0415 - same
     from shared.server.client import RedisTarget  # noqa: PLC0415 - same
     from shared.server.embedded.server_places import Places, recorded_socket  # noqa: PLC0415 - same

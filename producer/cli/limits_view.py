@@ -1,12 +1,12 @@
 """Combines configured limits with their current state, for `proctor limits show`."""
 
 from collections.abc import Iterable
-from math import floor
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import UNSET
 from msgspec.structs import asdict
 
+from producer.fleet import Bounds, state_text
 from producer.service_documents import (
     LimitsDocument,
     LimitsOfKey,
@@ -15,7 +15,7 @@ from producer.service_documents import (
     LimitState,
     LimitsUnset,
 )
-from producer.text import duration, plural
+from producer.text import duration
 from shared.errors import UsageError
 from shared.ledger.calls import ScriptCaller
 from shared.upstream.limits import LimitBook, Limits, ScopeState, limit_key
@@ -46,65 +46,6 @@ LEGEND: Final = (
     "be sent now · NEXT: when the next one may be sent · blank: no limit"
 )
 """What the headings mean, for people at a terminal."""
-RUN_PREFIX: Final = "run:"
-"""Prefix of a run's id in the name of a scope for its own limits."""
-
-
-class Bounds(NamedTuple):
-    """One line of the list."""
-
-    key: str
-    """Model, provider, API URL or `run:ID`."""
-    limits: Limits
-    """Its configured limits."""
-    state: ScopeState | None
-    """Its current state; None if it was not called in the last hour."""
-
-    @property
-    def free(self) -> int | None:
-        """How many more calls may be under way now; None: any number."""
-        in_flight = self.state.in_flight if self.state else 0
-        adaptive = floor(max(1.0, self.state.adaptive)) if self.state and self.state.adaptive else None
-        most = [bound for bound in (self.limits.concurrency, adaptive) if bound is not None]
-        return max(0, min(most) - in_flight) if most else None
-
-    @property
-    def next_ms(self) -> int:
-        """How long until the next call may be sent."""
-        if self.state is None:
-            return 0
-        return max(self.state.paused_ms, self.state.open_ms, self.state.next_ms)
-
-
-def read_bounds(caller: ScriptCaller, key: str | None) -> list[Bounds]:
-    """Reads all lines, or those of one key.
-
-    Args:
-        caller: runs the scripts.
-        key: a model, provider, API URL or `run:ID`; None for all.
-
-    Raises:
-        UsageError: nothing is known of that key.
-    """
-    book = LimitBook(caller)
-    settings, states = book.settings(), book.states()
-    called = {state.key for state in states}
-    found = [Bounds(state.key, settings.get(state.key, Limits()), state) for state in states]
-    found += [Bounds(name, limits, None) for name, limits in settings.items() if name not in called]
-    if key is not None:
-        name = limit_key(key)
-        found = [bound for bound in found if bound.key == name]
-        if not found:
-            raise UsageError(
-                f"no limit is set for {name!r}, and it was not called in the last hour",
-                hint="`proctor limits show` lists all",
-            )
-    return sorted(found, key=lambda bound: (is_of_run(bound), bound.key))
-
-
-def is_of_run(bound: Bounds) -> bool:
-    """Returns whether a line is the bound of a single run, which only that run notices."""
-    return bound.key.startswith(RUN_PREFIX)
 
 
 def set_values(limits: LimitsOfKey) -> dict[str, float]:
@@ -206,33 +147,3 @@ def number(value: float | None) -> str:
     ('90,000', '0.5', '')
     """
     return "" if value is None else f"{value:,.10g}"
-
-
-def state_text(state: ScopeState | None) -> str:
-    """Formats the state of a scope.
-
-    >>> state_text(None), state_text(ScopeState("m", "", 0, 3.7, 0, "closed", 0, 0, None))
-    ('not called', 'ok, adaptive limit 3')
-    >>> state_text(ScopeState("m", "", 0, None, 0, "closed", 0, 0, 9.0, adaptive_rpm=1704.2))
-    'ok, adaptive limit 1,704 rpm'
-    >>> state_text(ScopeState("m", "", 0, None, 0, "closed", 0, 0, None, failed=2, counted=2))
-    'failing, 2 of 2 calls'
-    >>> state_text(ScopeState("m", "", 0, None, 0, "closed", 0, 0, None))
-    'called'
-    """
-    if state is None:
-        return "not called"
-    if state.breaker != "closed":
-        return "circuit open" if state.breaker == "open" else "circuit half-open"
-    if state.paused_ms:
-        return "paused by the upstream"
-    if state.failed:
-        return f"failing, {state.failed} of {plural(state.counted, 'call')}"
-    adaptive = [
-        *([f"{floor(max(1.0, state.adaptive))}"] if state.adaptive else []),
-        *([f"{state.adaptive_rpm:,.0f} rpm"] if state.adaptive_rpm else []),
-    ]
-    if adaptive:
-        return f"ok, adaptive limit {', '.join(adaptive)}"
-    # A provider's answers count for its models; or nothing has answered here yet.
-    return "ok" if state.counted or state.latency_ms else "called"

@@ -1,33 +1,22 @@
 """Finds runs by their names, and changes their state."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Final
 
+from producer import api
 from producer.cli.session import Session
-from producer.load.source import FILE_KEY
-from producer.run_ids import ID_PREFIX
 from producer.service_documents import ListedRun, RunsDocument, RunsRemoved, StateDocument
-from producer.text import count, plural
+from producer.stored_runs import run_of_alias
 from shared.clock import iso_utc
-from shared.errors import AmbiguousRunError, RunStateError, UnknownRunError, UsageError
-from shared.names import FINAL_STATES, RunState
+from shared.errors import UnknownRunError
+from shared.names import RunState
 from shared.runs import RunInfo, RunStore
 
 LOOKED_AT: Final = 200
 """Runs that are searched for a mistyped id."""
-SEARCHED: Final = 2_000
-"""Runs in which the one before another is looked for."""
 SHOWN: Final = 3
-_LAST: Final = re.compile(r"last(?:~(\d{1,6}))?", re.ASCII)
-"""Names of runs by age: `last` is the newest, `last~1` the one before it."""
-_REACHED: dict[str, frozenset[str]] = {
-    "pause": frozenset({RunState.PAUSED}),
-    "resume": frozenset({RunState.RUNNING}),
-    "cancelled": frozenset({RunState.CANCELLING, RunState.CANCELLED}),
-}
 
 
 def find_run(session: Session, run: str) -> RunInfo:
@@ -53,26 +42,6 @@ def find_run(session: Session, run: str) -> RunInfo:
     return info
 
 
-def run_of_alias(store: RunStore, text: str) -> str | None:
-    """Returns the id that `last`, `last~N` or the beginning of an id stands for; None if nothing does."""
-    if last := _LAST.fullmatch(text):
-        back = int(last[1] or 0)
-        newest = store.list(limit=back + 1)
-        if len(newest) > back:
-            return newest[back].run
-        in_all = f"{plural(len(newest), 'run')} in all"
-        raise UnknownRunError(f"there is no {text}: {in_all}", hint="`proctor runs` lists them", run=text)
-    starts = (text, f"{ID_PREFIX}{text}")
-    named = [run for run in store.ids() if text and run.startswith(starts)]
-    if len(named) > 1:
-        more = f" and {count(len(named) - SHOWN)} more" if len(named) > SHOWN else ""
-        raise AmbiguousRunError(
-            f"{text!r} begins the ids of {plural(len(named), 'run')}: {', '.join(named[:SHOWN])}{more}",
-            hint="write more of the id, or `last` for the newest run",
-        )
-    return named[0] if named else None
-
-
 def _suggest(session: Session, run: str) -> str:
     """Suggests runs with similar ids."""
     known = [info.run for info in session.access.store.list(limit=LOOKED_AT)]
@@ -82,33 +51,6 @@ def _suggest(session: Session, run: str) -> str:
     if near:
         return f"did you mean {' or '.join(near)}?"
     return f"the last runs are {', '.join(known[:SHOWN])}; `proctor runs` lists them"
-
-
-def run_before(session: Session, info: RunInfo) -> RunInfo:
-    """Returns the newest earlier run of the same file that has results.
-
-    Args:
-        session: access to Redis.
-        info: the run.
-
-    Raises:
-        UsageError: there is none.
-    """
-    for earlier in session.access.store.list(limit=SEARCHED, kind=info.kind):
-        is_older = earlier.created_ms < info.created_ms and earlier.run != info.run
-        if is_older and earlier.done and _same_input(earlier, info):
-            session.seen.add(earlier.run)
-            return earlier
-    raise UsageError(
-        f"there is no run of {info.source} before {info.run}",
-        hint="name the run to compare with: proctor compare A B",
-    )
-
-
-def _same_input(one: RunInfo, other: RunInfo) -> bool:
-    """Whether two runs are of the same file; of streams, of the same name."""
-    keys = [info.snapshot.get(FILE_KEY) for info in (one, other)]
-    return keys[0] == keys[1] if all(keys) else one.source == other.source
 
 
 def wait_reasons(store: RunStore, runs: Iterable[RunInfo]) -> dict[str, str]:
@@ -157,32 +99,10 @@ def listed(info: RunInfo, why: str = "") -> ListedRun:
     )
 
 
-def change_state(session: Session, run: str, *, action: str) -> str:
-    """Changes a run's state, publishes the wake-ups that follow from it, and returns the state after it.
-
-    Args:
-        session: access to Redis.
-        run: the run's id.
-        action: what to do with it.
-
-    Raises:
-        UnknownRunError: there is no such run.
-        RunStateError: the run is in a state that does not allow it.
-    """
-    state, wakes = session.access.ledger.control(run, action)
-    if wakes:
-        session.access.publisher.publish(wakes)
-    if state in _REACHED[action]:
-        return state
-    if state in FINAL_STATES:
-        raise RunStateError(f"run {run} is {state} already", hint=f"`proctor retry {run}` works on it again")
-    raise RunStateError(f"run {run} is {state}", hint=f"`proctor watch {run}` shows it")
-
-
 def print_state_change(session: Session, run: str, *, action: str) -> None:
     """Finds a run by its name, changes its state and prints the new one."""
     run = find_run(session, run).run
-    state = change_state(session, run, action=action)
+    state = api.control(session.access, run, action)
     if session.options.json:
         session.output.document(StateDocument(run_id=run, state=state))
     else:

@@ -18,7 +18,7 @@ from producer.cli.options.run_options import CaseOptions
 from producer.cli.options.shared_options import InputOptions, SubmitChoice, refuse_no_text
 from producer.cli.output import printable
 from producer.cli.presenters import Ended
-from producer.cli.run_lookup import change_state, find_run
+from producer.cli.run_lookup import find_run
 from producer.cli.submission import Submission, announced, print_run_id, unread
 from producer.following.follower import Follower
 from producer.notify import notify
@@ -225,7 +225,7 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
     if info.is_final:
         api.retry(session.access, run, errors=False)
     if info.state == RunState.PAUSED:
-        change_state(session, run, action="resume")
+        api.control(session.access, run, "resume")
     return work(session, info.kind, options, lambda _view: run)
 
 

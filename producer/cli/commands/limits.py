@@ -36,10 +36,9 @@ def show(session: Session, *, key: str | None) -> None:
         RIGHT,
         SPARE,
         cells,
-        is_of_run,
         limits_document,
-        read_bounds,
     )
+    from producer.fleet import is_of_run, read_bounds  # noqa: PLC0415 - start-up
 
     bounds = read_bounds(session.access.ledger.caller, key)
     if session.options.json:

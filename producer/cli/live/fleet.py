@@ -1,30 +1,18 @@
-"""Reads queues, workers, runs and dead items once, for people or for programs; changes nothing."""
+"""Prints queues, workers, runs and dead items once, for people or for programs."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 from producer.cli.output import Output, printable
 from producer.cli.run_lookup import listed, wait_reasons
 from producer.cli.runs_table import print_runs
 from producer.cli.session import Session
+from producer.fleet import Overview, read_overview
 from producer.service_documents import QueueState, StatusDocument, WorkerState
 from producer.text import count, duration, plural
-from shared.keys import (
-    CLOCK_KEY,
-    DEAD_KEY,
-    capacity_key,
-    live_key,
-    parked_key,
-    ring_key,
-    workers_key,
-)
-from shared.kinds import Kind, all_kinds, kind_named
+from shared.kinds import kind_named
 from shared.names import FINAL_STATES
-from shared.runs import RunInfo, RunStore, waiting
-
-if TYPE_CHECKING:
-    import redis
+from shared.runs import RunInfo, RunStore
 
 OPEN_AMONG: Final = 100
 """How many of the newest runs are looked at for open items."""
@@ -33,54 +21,6 @@ WORKER_HEADINGS: Final = ("WORKER", "WORKS ON", "MAX CHUNKS", "LAST SEEN")
 SPARE: Final = ("RUNS WAITING", "DELAYED")
 """Columns that a narrow terminal does without."""
 UNITS: Final = "Open items have no result yet; queued, at work and delayed are chunks of items."
-
-
-class Overview(NamedTuple):
-    """Queues, workers and the dead set."""
-
-    queues: tuple[QueueState, ...]
-    workers: tuple[WorkerState, ...]
-    dead: int
-    """Items in the dead set."""
-
-
-def read_overview(
-    client: "redis.Redis", lengths: Mapping[Kind, int | None], runs: Sequence[RunInfo] = ()
-) -> Overview:
-    """Returns all queues, workers and the size of the dead set.
-
-    Args:
-        client: of the ledger's server.
-        lengths: of the broker's queues.
-        runs: whose items without a result are counted.
-    """
-    pipeline = client.pipeline(transaction=False)
-    pipeline.time()
-    pipeline.hmget(CLOCK_KEY, ["at", "lc", "lease"])
-    pipeline.zcard(DEAD_KEY)
-    for kind in all_kinds():
-        pipeline.zrange(workers_key(kind.name), 0, -1, withscores=True)
-        pipeline.hgetall(capacity_key(kind.name))
-        pipeline.zcard(live_key(kind.name))
-        pipeline.zcard(parked_key(kind.name))
-        pipeline.zcard(ring_key(kind.name))
-    (seconds, micros), clock, dead, *rest = pipeline.execute()
-    now_ms = int(seconds) * 1000 + int(micros) // 1000
-    open_items = Counter[Kind]()
-    for info in runs:
-        if info.state not in FINAL_STATES:
-            open_items[info.kind] += info.total - info.done
-    queues, workers = list[QueueState](), dict[str, WorkerState]()
-    for kind, start in zip(all_kinds(), range(0, len(rest), 5), strict=True):
-        registered, capacity, live, parked, ring = rest[start : start + 5]
-        found = waiting.live_workers(now_ms, clock, registered, capacity)
-        queues.append(
-            QueueState(
-                kind.name, lengths[kind], int(live), int(parked), int(ring), len(found), open_items[kind]
-            )
-        )
-        _add_workers(workers, kind.name, found)
-    return Overview(tuple(queues), tuple(workers[name] for name in sorted(workers)), int(dead))
 
 
 def queue_cells(queue: QueueState) -> tuple[str, ...]:
@@ -100,14 +40,6 @@ def worker_cells(process: WorkerState) -> tuple[str, ...]:
     """Writes a worker below `WORKER_HEADINGS`."""
     heard = f"{duration(process.heard_s)} ago"
     return printable(process.name), ", ".join(process.kinds), count(process.capacity), heard
-
-
-def _add_workers(workers: dict[str, WorkerState], kind: str, found: Iterable[waiting.Worker]) -> None:
-    """Adds the workers of one kind to those of the others: a process may work on several."""
-    for name, capacity, heard_s, _ in found:
-        known = workers.get(name, WorkerState(name, (), 0, heard_s))
-        most, least = max(known.capacity, capacity), min(known.heard_s, heard_s)
-        workers[name] = WorkerState(name, (*known.kinds, kind), most, round(least, 1))
 
 
 def status_document(session: Session, limit: int, store: RunStore) -> StatusDocument:
