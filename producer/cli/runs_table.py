@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from producer.cli.output import Output, Style, printable
-from producer.run_settings import is_freeform
-from producer.text import age, cost, count, percent, share
+from producer.run_standing import Standing, passed_of, standing_of, state_text
+from producer.text import age, cost, count, percent
 from shared.clock import now_ms
 from shared.kinds import Kind
-from shared.names import Outcome, RunState
+from shared.names import RunState
 from shared.runs import RunInfo
 
 COLUMNS: Final = ("", "RUN", "KIND", "NAME", "STATE", "ITEMS", "PASSED", "PAID", "AGE")
@@ -19,12 +19,12 @@ CUT: Final = ("NAME", "RUN")
 """Columns whose cells are cut in the middle, the first one first."""
 NOTHING: Final = "-"
 _WORKING: Final = frozenset({RunState.RUNNING, RunState.LOADING, RunState.CANCELLING})
-_MARKS: Final[Mapping[str, tuple[str, Style]]] = {
-    "good": ("✓", "green"),
-    "bad": ("✗", "red"),
-    "short": ("!", "yellow"),
-    "working": ("●", "cyan"),
-    "standing": ("○", "yellow"),
+_MARKS: Final[Mapping[Standing, tuple[str, Style]]] = {
+    Standing.GOOD: ("✓", "green"),
+    Standing.BAD: ("✗", "red"),
+    Standing.SHORT: ("!", "yellow"),
+    Standing.WORKING: ("●", "cyan"),
+    Standing.WAITING: ("○", "yellow"),
 }
 """Mark and colour by how a run stands."""
 
@@ -40,7 +40,7 @@ def print_runs(
         why: reasons of runs that wait, by id.
         worked_on: kinds that a live worker works on.
     """
-    marks = [_MARKS[_standing(info, is_worked_on=info.kind in worked_on)] for info in runs]
+    marks = [_MARKS[standing_of(info, is_worked_on=info.kind in worked_on)] for info in runs]
     rows = [
         (mark, *_cells(info, is_worked_on=info.kind in worked_on))
         for (mark, _), info in zip(marks, runs, strict=True)
@@ -64,29 +64,10 @@ def _style(heading: str, cell: str) -> Style | None:
     return "red" if word == RunState.ABORTED else "cyan" if word in _WORKING else "yellow"
 
 
-def state_text(info: RunInfo, *, is_worked_on: bool) -> str:
-    """Returns the state of a run, with how far it came.
-
-    A running run without workers was interrupted, by Ctrl-C or by the end of its workers; one that was never
-    begun waits.
-    """
-    if info.state in {RunState.FINISHED, RunState.LOADING}:
-        return str(info.state)
-    word = str(info.state)
-    if info.state == RunState.RUNNING and not is_worked_on:
-        word = "interrupted" if info.done else "waiting"
-    return f"{word} {share(info.done, info.total)}"
-
-
 def passed_text(info: RunInfo) -> str:
     """Returns which part of the items with a result passed; `-` where nothing is checked or answered."""
-    counted = [info.tally.get(word, 0) for word in info.kind.outcomes]
-    passed, errors = info.tally.get(Outcome.PASSED, 0), info.tally.get(Outcome.ERROR, 0)
-    is_checked = Outcome.PASSED in info.kind.outcomes and not is_freeform(info)
-    # A run that an earlier version retried also counted the results that were replaced.
-    if not is_checked or sum(counted) != info.done or info.done <= errors:
-        return NOTHING
-    return percent(passed / info.done)
+    found = passed_of(info)
+    return NOTHING if found is None else percent(found.passed / found.done)
 
 
 def _cells(info: RunInfo, *, is_worked_on: bool) -> tuple[str, ...]:
@@ -101,21 +82,3 @@ def _cells(info: RunInfo, *, is_worked_on: bool) -> tuple[str, ...]:
         cost(info.paid_usd) if info.paid_usd else NOTHING,
         age((now_ms() - info.created_ms) / 1000),
     )
-
-
-def _standing(info: RunInfo, *, is_worked_on: bool) -> str:
-    """Returns how a run stands, a key of `_MARKS`."""
-    match info.state:
-        case RunState.FINISHED:
-            has_failures = any(info.tally.get(word) for word in (Outcome.FAILED, Outcome.ERROR))
-            return "bad" if has_failures else "good"
-        case RunState.ABORTED:
-            return "bad"
-        case RunState.CANCELLED | RunState.INCOMPLETE:
-            return "short"
-        case RunState.PAUSED:
-            return "standing"
-        case RunState.LOADING | RunState.CANCELLING:
-            return "working"
-        case RunState.RUNNING:
-            return "working" if is_worked_on else "standing"

@@ -8,7 +8,8 @@ import pytest
 
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output
-from producer.cli.runs_table import passed_text, print_runs, state_text
+from producer.cli.runs_table import passed_text, print_runs
+from producer.run_standing import state_text
 from producer.tables import aligned_lines, cut_middle
 from shared.clock import now_ms
 from shared.contracts.case_run import CaseRun
