@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from producer.fleet import Bounds, state_text
+from producer.fleet_state import Bounds, state_text
 from producer.service_documents import (
     LimitsDocument,
     LimitsOfKey,

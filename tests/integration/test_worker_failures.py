@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from producer.fleet import read_overview
+from producer.fleet_state import read_overview
 from producer.metrics.look import take_look
 from shared import keys
 from shared.kinds import TURNS, all_kinds

@@ -38,7 +38,7 @@ def show(session: Session, *, key: str | None) -> None:
         cells,
         limits_document,
     )
-    from producer.fleet import is_of_run, read_bounds  # noqa: PLC0415 - start-up
+    from producer.fleet_state import is_of_run, read_bounds  # noqa: PLC0415 - start-up
 
     bounds = read_bounds(session.access.ledger.caller, key)
     if session.options.json:

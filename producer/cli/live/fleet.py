@@ -7,7 +7,7 @@ from producer.cli.output import Output, printable
 from producer.cli.run_lookup import listed, wait_reasons
 from producer.cli.runs_table import print_runs
 from producer.cli.session import Session
-from producer.fleet import Overview, read_overview
+from producer.fleet_state import Overview, read_overview
 from producer.service_documents import QueueState, StatusDocument, WorkerState
 from producer.text import count, duration, plural
 from shared.kinds import kind_named

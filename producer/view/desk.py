@@ -1,0 +1,111 @@
+"""What pages are made from, read from Redis: runs, the fleet, one run and its rows; each call reads anew."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from producer.access import Access
+from producer.fleet_state import Bounds, Overview, is_of_run, read_bounds, read_overview, state_text
+from producer.text import count, duration, plural
+from producer.view.run_lines import RunLine, lines_of
+from shared.clock import now_ms
+from shared.kinds import Kind, kind_named
+from shared.runs import RunInfo
+from shared.runs.waiting import describe_limits
+
+MOST_RUNS: Final = 10_000
+"""Runs that the table knows; the newest come first."""
+WATCHED: Final = 100
+"""Newest runs among which open ones are looked for."""
+
+
+class FleetLine(NamedTuple):
+    """A line of the fleet: a name, how much of it is used, and what is to be said about it."""
+
+    name: str
+    text: str
+    share: float = 0.0
+    tone: str = ""
+    about: str = ""
+
+
+class FleetBox(NamedTuple):
+    """The fleet, as a page shows it."""
+
+    workers: Sequence[FleetLine]
+    queues: Sequence[FleetLine]
+    limits: Sequence[FleetLine]
+    dead: str
+
+
+class RunsLook(NamedTuple):
+    """What the page of all runs shows, read together."""
+
+    runs: Sequence[RunInfo]
+    overview: Overview
+    bounds: Sequence[Bounds]
+
+    @property
+    def worked_on(self) -> frozenset[Kind]:
+        """Kinds that a live worker works on."""
+        return frozenset(kind_named(queue.kind) for queue in self.overview.queues if queue.workers)
+
+
+def look(access: Access, most: int = MOST_RUNS) -> RunsLook:
+    """Reads runs and fleet.
+
+    Raises:
+        RedisUnreachableError: Redis is away.
+    """
+    runs = access.impatient_store.list(limit=most)
+    overview = read_overview(access.client, access.queue_lengths(), runs[:WATCHED])
+    return RunsLook(runs, overview, read_bounds(access.ledger.caller, None))
+
+
+def run_lines(found: RunsLook) -> list[RunLine]:
+    """Makes the lines of the table."""
+    return lines_of(found.runs, found.worked_on, now_ms())
+
+
+def fleet_box(found: RunsLook) -> FleetBox:
+    """Makes what a page shows of the fleet."""
+    overview = found.overview
+    workers = [
+        FleetLine(
+            each.name,
+            f"{', '.join(each.kinds)}; {plural(each.capacity, 'chunk')} at a time",
+            about=f"last seen {duration(each.heard_s)} ago",
+        )
+        for each in overview.workers
+    ]
+    most = max((queue.open_items for queue in overview.queues), default=0)
+    queues = [
+        FleetLine(
+            queue.kind,
+            f"{count(queue.open_items)} open" if queue.open_items else "empty",
+            queue.open_items / most if most else 0.0,
+            about=f"{count(queue.queued)} chunks queued, {queue.handed_out} at work, {queue.delayed} delayed",
+        )
+        for queue in overview.queues
+    ]
+    limits = [_limit(bound) for bound in found.bounds if not is_of_run(bound)]
+    dead = plural(overview.dead, "dead item") if overview.dead else ""
+    return FleetBox(workers, queues, limits, dead)
+
+
+def _limit(bound: Bounds) -> FleetLine:
+    """Makes the line of a model or an API."""
+    state, limits = bound.state, bound.limits
+    name = bound.key if state is None else state.label
+    if state is None:
+        return FleetLine(name, describe_limits(limits), about="not called in the last hour")
+    if state.paused_ms:
+        return FleetLine(
+            name, f"paused, {duration(state.paused_ms / 1000)}", 1.0, "c", "it asked for a pause"
+        )
+    if state.open_ms:
+        return FleetLine(name, f"circuit open, {duration(state.open_ms / 1000)}", 1.0, "e", state_text(state))
+    free = bound.free
+    share = 0.0 if free is None else state.in_flight / max(1, state.in_flight + free)
+    flight = f"{count(state.in_flight)} in flight"
+    text = ", ".join(filter(None, [flight, describe_limits(limits)]))
+    return FleetLine(name, text, share, about=state_text(state))

@@ -1,0 +1,147 @@
+"""Writes the pages of `proctor view` as HTML: values in, bytes out; templates escape every text."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from producer.report.cells import Size, plain
+from producer.report.html.rendering import Text, fill, markup
+from producer.report.html.viewer import Letter
+from producer.report.shown_item import ShownItem, without_quote
+from producer.report.transcript import Spoken
+from producer.view.cards import Card
+from producer.view.desk import FleetBox
+from producer.view.links import Links
+from producer.view.row_reader import RowsPage
+from producer.view.run_lines import RunsQuery, RunsTable
+from shared.names import Outcome
+
+TEMPLATE: Final = "view/page.html.j2"
+
+
+class Frame(NamedTuple):
+    """What is around a page."""
+
+    title: str
+    links: Links
+    topic: str | None = None
+    """What it follows: the id of a run, or empty for all; None: nothing."""
+    crumbs: Sequence[tuple[str, str]] = ()
+    """Names and addresses of what it is in."""
+
+
+def framed(frame: Frame, body: bytes) -> bytes:
+    """Writes a whole page."""
+    return fill(TEMPLATE, "page", frame, markup(body.decode()))
+
+
+def runs_page(
+    table: RunsTable, query: RunsQuery, cards: Sequence[Card], fleet: FleetBox, links: Links
+) -> bytes:
+    """Writes the page of all runs."""
+    live, beside = (markup(part) for part in (cards_html(cards, links), fleet_html(fleet)))
+    words = {name: str(value) for name, value in query._asdict().items() if value and name != "page"}
+    body = fill(TEMPLATE, "runs", table, query, words, live, beside, links)
+    title = f"{len(cards)} running · Proctor" if cards else "Runs · Proctor"
+    return framed(Frame(title, links, topic=""), body)
+
+
+def cards_html(cards: Sequence[Card], links: Links) -> str:
+    """Writes the runs that go on."""
+    return fill(TEMPLATE, "cards", cards, links).decode()
+
+
+def card_html(card: Card, links: Links) -> str:
+    """Writes one run's progress, on its own page."""
+    return fill(TEMPLATE, "progress", card, links).decode()
+
+
+def fleet_html(fleet: FleetBox) -> str:
+    """Writes the fleet."""
+    return fill(TEMPLATE, "fleet", fleet).decode()
+
+
+class ItemLine(NamedTuple):
+    """An item in the list of a run."""
+
+    position: int
+    letter: Letter
+    name: str
+    word: str
+    reason: str
+    answer: str
+    figures: str
+
+
+def item_line(item: ShownItem, *, is_open: bool) -> ItemLine:
+    """Makes the line of an item.
+
+    Args:
+        item: as it is shown.
+        is_open: whether its run goes on, so that an item without a result waits.
+    """
+    letter = Letter.NONE if item.word == "not checked" else Letter.of(item.outcome)
+    waits = is_open and item.outcome is Outcome.SKIPPED
+    reason = "" if waits else plain(without_quote(item.reason), Size.REASON)
+    said = item.answer or (item.asked[-1].text if item.asked else "")
+    return ItemLine(
+        item.position,
+        letter,
+        plain(item.name, Size.LINE),
+        "waits" if waits else item.word,
+        reason,
+        plain(said, Size.REASON),
+        " · ".join(item.figures),
+    )
+
+
+class RunView(NamedTuple):
+    """What the page of a run shows."""
+
+    card: Card
+    rows: RowsPage
+    words: Sequence[str]
+    """Outcomes that rows are filtered by."""
+    outcome: str
+    """The one that they are filtered by; empty: all."""
+    before: str
+    """The run before, of the same file; empty where there is none."""
+    items: str
+    """How many items it has."""
+
+
+def run_page(view: RunView, links: Links) -> bytes:
+    """Writes the page of a run: its progress, then a page of its rows."""
+    lines = [item_line(item, is_open=view.card.is_open) for item in view.rows.items]
+    frame = Frame(f"{view.card.title} · Proctor", links, view.card.run, [("Runs", links.to())])
+    return framed(frame, fill(TEMPLATE, "run", view, lines, links))
+
+
+def item_html(item: ShownItem, run: str, links: Links, actions: Sequence[tuple[str, str]]) -> bytes:
+    """Writes everything about an item, for the panel and for a page of its own."""
+    letter = Letter.NONE if item.word == "not checked" else Letter.of(item.outcome)
+    parts = (_texts(item.asked), _texts(item.answered), _texts(item.wanted))
+    return fill(TEMPLATE, "item", item, letter, parts, _checks(item), run, links, actions)
+
+
+def item_page(item: ShownItem, card: Card, links: Links, actions: Sequence[tuple[str, str]]) -> bytes:
+    """Writes the page of an item."""
+    crumbs = [("Runs", links.to()), (card.title, links.to("run", card.run))]
+    body = fill(TEMPLATE, "alone", markup(item_html(item, card.run, links, actions).decode()))
+    return framed(Frame(f"{plain(item.name, Size.NAME)} · {card.title}", links, crumbs=crumbs), body)
+
+
+def message_page(title: str, text: str, hint: str, links: Links) -> bytes:
+    """Writes a page that only says something, such as that there is no such run."""
+    body = fill(TEMPLATE, "message", title, text, hint)
+    return framed(Frame(title, links, crumbs=[("Runs", links.to())]), body)
+
+
+def _texts(spoken: Sequence[Spoken]) -> list[tuple[str, Text]]:
+    return [(each.who, Text(each.text[: Size.WHOLE], max(0, len(each.text) - Size.WHOLE))) for each in spoken]
+
+
+def _checks(item: ShownItem) -> list[tuple[str, str]]:
+    """Divides the lines of checks into letter and text."""
+    letters = {"✓": "p", "✗": "f", "!": "e"}
+    marked = [(line, letters.get(line[:1], "s")) for line in item.checks]
+    return [(letter, line if letter == "s" else line[1:].strip()) for line, letter in marked]

@@ -1,0 +1,51 @@
+"""What addresses ask for, typed: the parts of their paths, and what stands behind the question mark."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from shared.errors import UsageError
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class PathParams(msgspec.Struct, frozen=True):
+    """The parts of a path."""
+
+    run: str = ""
+    position: int = 0
+    action: str = ""
+    name: str = ""
+    """Of a file."""
+
+
+class QueryParams(msgspec.Struct, frozen=True):
+    """What stands behind the question mark; what is not known is not read."""
+
+    q: str = ""
+    kind: str = ""
+    standing: str = ""
+    name: str = ""
+    page: int = 1
+    number: int = 1
+    """Of the first row, from 1."""
+    outcome: str = ""
+    part: bool = False
+    """Whether a part is wanted, without the page around it."""
+    topic: str = ""
+
+
+def typed(params: Mapping[str, str], kind: type[T]) -> T:
+    """Reads parameters.
+
+    Raises:
+        UsageError: one does not fit.
+
+    >>> typed({"page": "2", "more": "x"}, QueryParams).page
+    2
+    """
+    try:
+        return msgspec.convert({name: value for name, value in params.items() if value}, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the address does not fit: {error}") from None

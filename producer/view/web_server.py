@@ -1,0 +1,305 @@
+"""Serves `proctor view` on loopback: pages, live updates, actions; what waits for Redis runs in threads."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+import msgspec
+from aiohttp import hdrs, web
+
+from producer import api
+from producer.access import Access
+from producer.report.html.rendering import file_text
+from producer.stored_runs import SEARCHED, runs_before
+from producer.text import plural
+from producer.view import desk, html_pages
+from producer.view.browser import open_browser
+from producer.view.cards import ACTIONS, Card, RunPace, card_of
+from producer.view.follow import Following
+from producer.view.links import Links, kept_token
+from producer.view.live_hub import Hub
+from producer.view.params import PathParams, QueryParams, typed
+from producer.view.request_guard import dress, guard
+from producer.view.row_reader import RowReader
+from producer.view.run_lines import RunsQuery, table_of
+from shared.clock import now_ms
+from shared.errors import InfrastructureError, ProctorError, RunStateError, UnknownRunError
+from shared.names import Outcome
+from shared.runs import RunInfo
+
+LOOPBACK: Final = "127.0.0.1"
+STATIC: Final[Mapping[str, tuple[str, str]]] = {
+    "viewer.css": ("report/html/viewer.css", "text/css"),
+    "view.css": ("view/view.css", "text/css"),
+    "view.js": ("view/view.js", "text/javascript"),
+}
+"""Files of pages: where they lie below `producer`, and what they are."""
+BEAT_S: Final = 15.0
+"""A stream without news sends something this often, so that one whose reader has gone is noticed."""
+RETRY_MS: Final = 1_000
+"""How long a browser waits before it asks again for a stream that was cut."""
+SHUTDOWN_S: Final = 0.5
+_CONTROLS: Final = {"pause": "pause", "resume": "resume", "cancel": "cancelled"}
+"""Actions, and what the ledger calls them."""
+
+
+class Pages:
+    """Answers requests.
+
+    Args:
+        access: the way to Redis, connected.
+        links: the addresses of html_pages.
+    """
+
+    def __init__(self, access: Access, links: Links) -> None:
+        self._access, self._links = access, links
+        self.hub = Hub(Following(access, links))
+
+    def routes(self) -> list[web.RouteDef]:
+        """Returns what is served."""
+        return [
+            web.route(hdrs.METH_GET, "/", self.runs),
+            web.route(hdrs.METH_GET, "/live", self.live),
+            web.route(hdrs.METH_GET, "/static/{name}", self.static),
+            web.route(hdrs.METH_GET, "/run/{run}", self.run),
+            web.route(hdrs.METH_GET, "/run/{run}/item/{position}", self.item),
+            web.route(hdrs.METH_POST, "/run/{run}/{action}", self.act),
+            web.route(hdrs.METH_POST, "/run/{run}/item/{position}/{action}", self.ask_again),
+        ]
+
+    async def runs(self, request: web.Request) -> web.Response:
+        """Writes the page of all runs."""
+        return _html(await asyncio.to_thread(self._runs, typed(request.query, QueryParams)))
+
+    def _runs(self, asked: QueryParams) -> bytes:
+        query = RunsQuery(asked.q.strip(), asked.kind, asked.standing, asked.name, max(1, asked.page))
+        found = desk.look(self._access)
+        store, now = self._access.impatient_store, now_ms()
+        cards = [
+            card_of(
+                info,
+                RunPace(why=store.wait_reason_of(info, None), workers=int(info.kind in found.worked_on)),
+                now,
+            )
+            for info in found.runs[: desk.WATCHED]
+            if not info.is_final
+        ]
+        table = table_of(desk.run_lines(found), query)
+        return html_pages.runs_page(table, query, cards, desk.fleet_box(found), self._links)
+
+    async def run(self, request: web.Request) -> web.Response:
+        """Writes the page of a run."""
+        return _html(
+            await asyncio.to_thread(self._run, _path(request).run, typed(request.query, QueryParams))
+        )
+
+    def _run(self, run: str, asked: QueryParams) -> bytes:
+        info = self._access.impatient_store.info(run)
+        store = self._access.impatient_store
+        earlier = next(runs_before(store.list(limit=SEARCHED, kind=info.kind), info), None)
+        view = html_pages.RunView(
+            card=self._card(info),
+            rows=RowReader(store, info).page(asked.number - 1, asked.outcome),
+            words=[*info.kind.outcomes, Outcome.SKIPPED],
+            outcome=asked.outcome,
+            before=earlier.run if earlier else "",
+            items=plural(info.total, info.kind.noun),
+        )
+        return html_pages.run_page(view, self._links)
+
+    def _card(self, info: RunInfo) -> Card:
+        store = self._access.impatient_store
+        why = "" if info.is_final else store.wait_reason_of(info, store.upstream_status(info))
+        return card_of(info, RunPace(why=why, workers=self._access.count_workers(info.kind)), now_ms())
+
+    async def item(self, request: web.Request) -> web.Response:
+        """Writes an item: alone on a page, or for the panel beside the rows."""
+        path, is_part = _path(request), typed(request.query, QueryParams).part
+        return _html(await asyncio.to_thread(self._item, path.run, path.position, is_part=is_part))
+
+    def _item(self, run: str, position: int, *, is_part: bool) -> bytes:
+        info = self._access.impatient_store.info(run)
+        reader = RowReader(self._access.impatient_store, info)
+        item = reader.item(position)
+        if item is None:
+            raise UnknownRunError(f"{run} has no item {position}", run=run)
+        actions = [("again", "Ask this again")] if info.is_final else []
+        if is_part:
+            return html_pages.item_html(item, run, self._links, actions)
+        return html_pages.item_page(item, self._card(info), self._links, actions)
+
+    async def act(self, request: web.Request) -> web.Response:
+        """Cancels, pauses, resumes or retries a run."""
+        path = _path(request)
+        if path.action not in ACTIONS:
+            raise web.HTTPNotFound
+        return _said(await asyncio.to_thread(self._act, path.run, path.action))
+
+    def _act(self, run: str, action: str) -> str:
+        if action == "retry":
+            retried = api.retry(self._access, run)
+            return f"{plural(retried.items, 'item')} of {run} put back to work"
+        return f"{run} is {api.control(self._access, run, _CONTROLS[action])}"
+
+    async def ask_again(self, request: web.Request) -> web.Response:
+        """Asks one item again, whatever answers are stored."""
+        path = _path(request)
+        if path.action != "again":
+            raise web.HTTPNotFound
+        await asyncio.to_thread(api.retry, self._access, path.run, indexes=[path.position], is_anew=True)
+        return _said("asked again; a worker answers")
+
+    async def live(self, request: web.Request) -> web.StreamResponse:
+        """Sends what changes on a page, as long as it is open."""
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(f"retry: {RETRY_MS}\n\n".encode())
+        news = self.hub.listen(typed(request.query, QueryParams).topic)
+        waiting: asyncio.Task[str] | None = None
+        try:
+            while True:
+                waiting = waiting or asyncio.ensure_future(anext(news))
+                done, _ = await asyncio.wait([waiting], timeout=BEAT_S)
+                if not done:
+                    await response.write(b": still here\n\n")
+                    continue
+                shown, waiting = waiting.result(), None
+                await response.write(f"data: {shown}\n\n".encode())
+        except (StopAsyncIteration, ConnectionResetError):
+            return response
+        finally:
+            if waiting is not None:
+                waiting.cancel()
+                with suppress(asyncio.CancelledError, StopAsyncIteration):
+                    await waiting
+            await news.aclose()
+
+    async def static(self, request: web.Request) -> web.Response:
+        """Sends a style or a script."""
+        name = _path(request).name
+        if name not in STATIC:
+            raise web.HTTPNotFound
+        path, content = STATIC[name]
+        return web.Response(text=file_text(path), content_type=content, charset="utf-8")
+
+
+class ActionReply(msgspec.Struct, frozen=True):
+    """What an action says."""
+
+    said: str
+    hint: str = ""
+
+
+def _said(said: str, hint: str = "", *, status: int = 200) -> web.Response:
+    body = msgspec.json.encode(ActionReply(said, hint))
+    return web.Response(body=body, status=status, content_type="application/json")
+
+
+def _path(request: web.Request) -> PathParams:
+    return typed(request.match_info, PathParams)
+
+
+def _html(page: bytes) -> web.Response:
+    return web.Response(body=page, content_type="text/html", charset="utf-8")
+
+
+_STATUS: Final[tuple[tuple[type[ProctorError], int], ...]] = (
+    (UnknownRunError, 404),
+    (RunStateError, 409),
+    (InfrastructureError, 503),
+)
+
+
+def explained(links: Links) -> Callable[[web.Request, Callable[..., object]], object]:
+    """Returns what makes an answer of an error of ours: a page, or a line where a script asked."""
+
+    @web.middleware
+    async def explain(request: web.Request, handler: Callable[..., object]) -> web.StreamResponse:
+        try:
+            return await handler(request)  # type: ignore[misc, no-any-return] # aiohttp's own signature
+        except ProctorError as error:
+            status = next((code for kind, code in _STATUS if isinstance(error, kind)), 400)
+            if request.method == hdrs.METH_POST:
+                return _said(error.message, error.hint, status=status)
+            page = html_pages.message_page("That did not work", error.message, error.hint, links)
+            return web.Response(body=page, status=status, content_type="text/html", charset="utf-8")
+
+    return explain
+
+
+def create_app(access: Access, token: str) -> web.Application:
+    """Builds the application.
+
+    Args:
+        access: the way to Redis, connected.
+        token: what a request needs to have.
+    """
+    links = Links(token)
+    answering = Pages(access, links)
+    app = web.Application(middlewares=[guard(token), explained(links)])  # type: ignore[list-item] # same
+    app.add_routes(answering.routes())
+    app.on_response_prepare.append(dress)
+
+    async def close(_app: web.Application) -> None:
+        await answering.hub.close()
+
+    app.on_shutdown.append(close)
+    return app
+
+
+@asynccontextmanager
+async def running(access: Access, token: str, port: int) -> AsyncIterator[str]:
+    """Serves while the block runs; yields the address of the first page.
+
+    Args:
+        access: the way to Redis, connected.
+        token: what a request needs to have.
+        port: where to listen; 0 takes a free one.
+
+    Raises:
+        InfrastructureError: the port cannot be had.
+    """
+    runner = web.AppRunner(
+        create_app(access, token), access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_S
+    )
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, LOOPBACK, port).start()
+        except OSError as error:
+            raise InfrastructureError(
+                f"cannot listen on {LOOPBACK}:{port}: {os.strerror(error.errno or 0).lower()}",
+                hint="choose another port, or --port 0 for a free one",
+            ) from None
+        yield f"http://{LOOPBACK}:{runner.addresses[0][1]}{Links(token).to()}"
+    finally:
+        await runner.cleanup()
+
+
+def serve(access: Access, port: int, on_ready: Callable[[str], None], *, with_browser: bool) -> None:
+    """Serves until SIGINT or SIGTERM.
+
+    Args:
+        access: the way to Redis, connected.
+        port: where to listen; 0 takes a free one.
+        on_ready: called with the address of the first page once requests are accepted.
+        with_browser: whether a browser is opened then.
+
+    Raises:
+        InfrastructureError: the port cannot be had.
+    """
+
+    async def until_signalled() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        async with running(access, kept_token(access.settings.data_dir), port) as address:
+            on_ready(address)
+            if with_browser:
+                await asyncio.to_thread(open_browser, address)
+            await stop.wait()
+
+    asyncio.run(until_signalled())

@@ -1,0 +1,209 @@
+"""`proctor view` answers whoever has its token: pages, live parts, actions; a real server and ledger."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp import ClientSession
+
+from producer.access import Access
+from producer.view.request_guard import TOKEN_HEADER
+from tests.support.case_pages import rows_of
+from tests.support.viewed_runs import OUTPUTS, TOKEN, access_to, answer, cases_run, get, served
+
+if TYPE_CHECKING:
+    import redis
+
+SOON_S: Final = 5.0
+"""For what a quiet machine shows within a second."""
+
+
+@pytest.fixture
+def access(redis_url: str, tmp_path: Path) -> Iterator[Access]:
+    """The way to the session's server."""
+    with access_to(redis_url, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def address(access: Access) -> Iterator[str]:
+    """The address of the first page of a running server."""
+    with served(access) as found:
+        yield found
+
+
+def at(address: str, path: str, **query: Any) -> str:
+    """Another address of the same server, with its token."""
+    base, words = (
+        address.split("/?", maxsplit=1)[0],
+        "".join(f"&{name}={value}" for name, value in query.items()),
+    )
+    return f"{base}{path}?token={TOKEN}{words}"
+
+
+async def post(address: str, **headers: str) -> tuple[int, dict[str, Any]]:
+    """Status and document of an action."""
+    async with ClientSession() as session, session.post(address, headers=headers) as found:
+        return found.status, json.loads(text) if (text := await found.text()).startswith("{") else {}
+
+
+async def told(address: str, wanted: str) -> dict[str, Any]:
+    """Listens until a message contains a text."""
+    async with ClientSession() as session, session.get(address) as found:
+        assert found.headers["Content-Type"].startswith("text/event-stream")
+        async for line in found.content:
+            if line.startswith(b"data: ") and wanted in line.decode():
+                message: dict[str, Any] = json.loads(line[6:])
+                return message
+    raise AssertionError(f"the stream ended without {wanted}")
+
+
+def test_nothing_is_answered_without_the_token(address: str, redis_client: "redis.Redis") -> None:
+    """The printed address answers 200 without a redirect, with a strict policy; all others need its token."""
+    run = cases_run(redis_client, "run-a")
+    paths = ["/", "/nowhere", "/live", "/static/view.js", f"/run/{run}", f"/run/{run}/item/0"]
+    base = address.split("/?", maxsplit=1)[0]
+
+    async def ask() -> None:
+        async with ClientSession() as session, session.get(address, allow_redirects=False) as found:
+            assert found.status == 200
+            policy = found.headers["Content-Security-Policy"]
+            assert "script-src 'self'" in policy
+            assert "unsafe" not in policy
+            page = await found.text()
+            assert not re.search(r"<script(?![^>]* src=)|\son\w+=|\sstyle=|<style", page)
+        for path in paths:
+            assert (await get(f"{base}{path}"))[0] == 403, path
+            assert (await get(f"{base}{path}?token=other"))[0] == 403, path
+        assert (await get(address, Host="evil.example"))[0] == 403
+        assert (await get(at(address, "/nowhere")))[0] == 404
+
+    asyncio.run(ask())
+
+
+def test_another_origin_cannot_cancel(address: str, access: Access, redis_client: "redis.Redis") -> None:
+    """A form, an image and a script of another page change nothing; our own page does."""
+    run = cases_run(redis_client, "run-a", done=2)
+    cancel, origin = at(address, f"/run/{run}/cancel"), "http://" + urlsplit(address).netloc
+    token = {TOKEN_HEADER: TOKEN}
+
+    async def ask() -> None:
+        refused = [
+            {},
+            {"Origin": "http://evil.example"},
+            {**token, "Origin": "http://evil.example"},
+            {**token, "Origin": "http://127.0.0.1:1"},
+            {**token, "Sec-Fetch-Site": "cross-site"},
+            {**token, "Sec-Fetch-Site": "same-site", "Origin": origin},
+        ]
+        for headers in refused:
+            assert (await post(cancel, **headers))[0] == 403, headers
+        assert (await get(cancel))[0] == 405
+        assert access.store.info(run).state == "running"
+        paused = await post(at(address, f"/run/{run}/pause"), **token, Origin=origin)
+        assert paused == (200, {"said": f"{run} is paused", "hint": ""})
+        assert (await post(cancel, **token, Origin=origin))[0] == 200
+        assert access.store.info(run).is_final
+        status, said = await post(at(address, f"/run/{run}/pause"), **token)
+        assert (status, said["said"]) == (409, f"run {run} is cancelled already")
+
+    asyncio.run(ask())
+
+
+def test_runs_are_listed_filtered_and_searched(address: str, redis_client: "redis.Redis") -> None:
+    """Rate with interval, change since the run before of the name; search and filters are in the address."""
+    cases_run(redis_client, "run-a", name="desk", cases=100, outputs=[OUTPUTS[1]])
+    cases_run(redis_client, "run-b", name="desk", cases=100, outputs=[OUTPUTS[0]])
+    cases_run(redis_client, "run-c", name="<b>other</b>")
+
+    async def ask() -> None:
+        status, page = await get(address)
+        assert (status, page.count("<tr data-row")) == (200, 3)
+        assert "▲ 100.0 points" in page
+        assert "<b>other" not in page
+        for query, expected in (
+            ({"q": "DESK"}, ["run-b", "run-a"]),
+            ({"standing": "good"}, ["run-b"]),
+            ({"kind": "cases", "q": "other"}, ["run-c"]),
+            ({"kind": "turns"}, []),
+        ):
+            found = (await get(at(address, "/", **query)))[1]
+            assert re.findall(r'<tr data-row data-id="([^"]*)"', found) == expected, query
+        assert (await get(at(address, "/", page="x")))[0] == 400
+
+    asyncio.run(ask())
+
+
+def test_rows_are_read_by_position(address: str, redis_client: "redis.Redis") -> None:
+    """A page of rows begins anywhere; an outcome chooses; an item has a link of its own."""
+    cases_run(redis_client, "run-a", cases=300)
+
+    async def ask() -> None:
+        def positions(page: str) -> list[int]:
+            return [int(found) for found in re.findall(r'data-row data-letter="." data-id="(\d+)"', page)]
+
+        page = (await get(at(address, "/run/run-a", number=101)))[1]
+        assert positions(page) == list(range(100, 150))
+        page = (await get(at(address, "/run/run-a", number=101, outcome="failed")))[1]
+        assert positions(page) == list(range(101, 300, 4))[:50]
+        status, item = await get(at(address, "/run/run-a/item/101"))
+        assert (status, "ticket-102" in item, "Lyon" in item) == (200, True, True)
+        assert (await get(at(address, "/run/run-a/item/300")))[0] == 404
+        assert (await get(at(address, "/run/run-none")))[0] == 404
+
+    asyncio.run(ask())
+
+
+def test_progress_is_told_to_all_who_look(address: str, redis_client: "redis.Redis") -> None:
+    """A result is on the pages of two readers within a second or so; the last one ends the following."""
+    run = cases_run(redis_client, "run-a", cases=8, done=0)
+    stream = at(address, "/live", topic=run)
+
+    async def ask() -> None:
+        tabs = [asyncio.create_task(told(stream, "<b>4</b> passed")) for _ in range(2)]
+        everything = asyncio.create_task(told(at(address, "/live", topic=""), "<b>4</b> passed"))
+        await told(stream, "<b>0</b> passed")
+        answer(redis_client, run, list(rows_of(["acme/quick"], 8, OUTPUTS)))
+        async with asyncio.timeout(SOON_S):
+            for message in await asyncio.gather(*tabs):
+                assert message["parts"]["card"]
+        everything.cancel()
+
+    asyncio.run(ask())
+
+
+def test_an_item_is_asked_again(address: str, access: Access, redis_client: "redis.Redis") -> None:
+    """One item of a run that has ended is put back to work, and so are those that ended in an error."""
+    store = access.store
+    cases_run(redis_client, "run-a")
+    cases_run(redis_client, "run-b")
+
+    async def ask() -> None:
+        token = {TOKEN_HEADER: TOKEN}
+        assert (await post(at(address, "/run/run-a/item/1/again"), **token))[0] == 200
+        assert (store.info("run-a").state, store.info("run-a").done) == ("running", 7)
+        assert (await post(at(address, "/run/run-b/retry"), **token))[1]["said"].startswith("2 items")
+        assert (await post(at(address, "/run/run-b/burn"), **token))[0] == 404
+
+    asyncio.run(ask())
+
+
+def test_a_server_that_dies_returns(redis_client: "redis.Redis", redis_url: str, tmp_path: Path) -> None:
+    """After a restart on the same port the same address is answered, and the stream goes on."""
+    cases_run(redis_client, "run-a", done=2)
+    with access_to(redis_url, tmp_path) as access, ExitStack() as stack:
+        address = stack.enter_context(served(access))
+        port = urlsplit(address).port
+        assert asyncio.run(told(at(address, "/live", topic="run-a"), "passed"))
+        stack.close()
+        with pytest.raises(OSError, match="Cannot connect"):
+            asyncio.run(get(address))
+        again = stack.enter_context(served(access, port=port or 0))
+        assert again == address
+        assert asyncio.run(told(at(address, "/live", topic="run-a"), "passed"))

@@ -1,0 +1,94 @@
+"""Puts runs of cases into a ledger, judged by the real pipeline without workers, for pages to show."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import ClientSession
+
+from producer.access import Access
+from producer.view.web_server import running
+from shared.codecs.item_rows import pack_item
+from shared.ledger import ChunkPlan, Row
+from shared.ledger.ledger import Ledger
+from shared.settings import Settings
+from tests.support.case_pages import GOOD, WRONG, rows_of, run_info
+from tests.support.ledger_runs import open_run
+from tests.support.loop_thread import LoopThread
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import redis
+
+TOKEN = "token-of-the-test"  # noqa: S105 - of a server that lives as long as a test
+WORKER = "worker@test"
+OUTPUTS = (GOOD, WRONG, GOOD, None)
+
+
+def cases_run(
+    client: "redis.Redis",
+    run: str,
+    *,
+    cases: int = 8,
+    outputs: Sequence[str | None] = OUTPUTS,
+    models: Sequence[str] = ("acme/quick",),
+    name: str = "",
+    done: int | None = None,
+) -> str:
+    """Puts a run into the ledger; `done`: how many of its items have a result, all by default."""
+    ledger = Ledger(client, patience_s=5.0)
+    ledger.tick(WORKER, ["cases"], 1)
+    snapshot: dict[str, Any] = {**run_info(models, cases).snapshot, **({"name": name} if name else {})}
+    rows = list(rows_of(models, cases, outputs))
+    text = json.dumps(snapshot).encode()
+    token = open_run(ledger, run, "cases", snapshot=text)
+    items = {str(row.index): row.payload for row in rows}
+    ledger.load(run, token, items, {"0": ChunkPlan("case 1", list(items))})
+    ledger.seal(run, token, len(items), "digest")
+    answer(client, run, rows[:done])
+    return run
+
+
+def answer(client: "redis.Redis", run: str, rows: Sequence[Any]) -> None:
+    """Commits results, as a worker does."""
+    ledger = Ledger(client, patience_s=5.0)
+    claim = ledger.claim(run, "0", "claim", WORKER)
+    assert claim.status == "ok"
+    pairs = zip(claim.items, rows, strict=False)
+    values = [Row(str(row.index), item.generation, pack_item(row)) for item, row in pairs]
+    tally = {word: sum(row.outcome.value == word for row in rows) for word in ("passed", "failed", "error")}
+    ledger.commit(run, "0", "claim", values, back=True, tally=tally)
+
+
+def access_to(url: str, folder: "Path") -> Access:
+    """The way to a server."""
+    settings = Settings.from_environment({"PROCTOR_DATA_DIR": str(folder / "data")})
+    return Access(settings.override("test", redis_url=url, patience_s=2.0))
+
+
+@contextmanager
+def served(access: Access, *, port: int = 0) -> Iterator[str]:
+    """Serves pages from a thread while the block runs; yields the address of the first one."""
+    address = list[str]()
+
+    async def serve(ready: "Callable[[], None]", stop: "asyncio.Event") -> None:
+        async with running(access.connect(), TOKEN, port) as found:
+            address.append(found)
+            ready()
+            await stop.wait()
+
+    server = LoopThread(serve, "the page server")
+    try:
+        yield address[0]
+    finally:
+        server.stop()
+
+
+async def get(address: str, **headers: str) -> tuple[int, str]:
+    """Status and text of a page."""
+    async with ClientSession() as session, session.get(address, headers=headers) as found:
+        return found.status, await found.text()
