@@ -1,7 +1,7 @@
 """Options and result of a submit, and which items of a file they select."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
@@ -15,6 +15,7 @@ from shared.ledger.bounds import FIRST_LAYOUT
 
 if TYPE_CHECKING:
     from shared.contracts.case_config import ModelConfig, RunSettings
+    from shared.contracts.case_hashes import CaseHashes
 
 T = TypeVar("T")
 
@@ -59,6 +60,8 @@ class CaseChoice:
     """Ids or numbers, from 1, of the only cases to run."""
     only: frozenset[CaseItem] | None = None
     """Only these combinations; None: all."""
+    hashes: "Mapping[int, CaseHashes]" = field(default_factory=dict)
+    """Those of cases that come from another run, by position."""
     containing: str = ""
     """Only cases with this in their id or input."""
     first: int | None = None

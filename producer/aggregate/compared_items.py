@@ -1,37 +1,108 @@
-"""What two runs are compared by: each item's stable identity, its outcome and its scores; pure."""
+"""What two runs are compared by, read from lines of results: identities, outcomes and scores; pure."""
 
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count
 from sys import intern
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from producer.aggregate.compared_lines import (
-    CaseLine,
-    ComparedCase,
-    ComparedLine,
-    ComparedTurn,
-    QueryLine,
-    R,
-    TurnLine,
-)
+from msgspec import Struct
+
 from producer.queries.results import AskedQuery
-from shared.contracts.case_hashes import HASH_BYTES, hash_of
-from shared.contracts.prompts import SYSTEM_ROLES
+from shared.contracts.case_hashes import hash_of
+from shared.contracts.query_vocabulary import failed
 from shared.names import Outcome
 
-Line = ComparedLine[Any]
+R = TypeVar("R")
 Scores = Mapping[str, float]
 Names = tuple[str, ...]
+KEY_PARTS: Final = {"model": 1, "prompt": 2}
+"""Where the identity of a case has its model and its prompt."""
+CHECK_PREFIX: Final = "check:"
+"""Before the name of a check, as a score of a case."""
+
+
+class LineError(Struct, frozen=True):
+    """Why an item has no answer that could be judged."""
+
+    code: str = ""
+    message: str = ""
+
+
+class ComparedLine(Struct, Generic[R], frozen=True, kw_only=True):
+    """A line as `proctor results --format jsonl` prints it; what else is in it does not matter."""
+
+    outcome: str
+    result: R | None
+    item_id: str = ""
+    started_at: str | None = None
+    cached: bool = False
+    latency_ms: float | None = None
+    cost_usd: float | None = None
+    error: LineError | None = None
+    message: str | None = None
+    """Text of a turn."""
+    messages: list[dict[str, Any]] | None = None
+    """What the model was sent."""
+    input_hash: str = ""
+    expectation_hash: str = ""
+
+
+class CheckOfCase(Struct, frozen=True):
+    """What a check found."""
+
+    name: str
+    passed: bool | None = None
+    score: float | None = None
+    reason: str | None = None
+
+
+class MetricsOfCase(Struct, frozen=True):
+    """What is measured of an answer without a verdict."""
+
+    rouge_l: float | None = None
+
+
+class ComparedCase(Struct, frozen=True, kw_only=True):
+    """The result of a test case."""
+
+    model: str
+    case_index: int
+    case_id: str | int | None = None
+    prompt_id: str | None = None
+    repeat_index: int | None = None
+    passed: bool = False
+    message: str | None = None
+    raw_output: str | None = None
+    refusal: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tags: list[str] | None = None
+    metrics: MetricsOfCase | None = None
+    checks: list[CheckOfCase] | None = None
+    score: float | None = None
+    weight: float = 1.0
+
+
+class ComparedTurn(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The result of a turn."""
+
+    thread_id: str
+    message_id: str
+    decision: str | None = None
+    reason: str = ""
+    response: str | None = None
+    memento: dict[str, Any] | None = None
+    summary_updated: bool = False
+
+
+Line = ComparedLine[Any]
+CaseLine = ComparedLine[ComparedCase]
+TurnLine = ComparedLine[ComparedTurn]
+QueryLine = ComparedLine[dict[str, Any]]
 
 
 class PackedScores(Mapping[str, float]):
     """Scores of an item in a third of the memory of a dict: a comparison holds those of all items.
-
-    Args:
-        names: of the scores; items with the same ones share them.
-        values: in the same order.
 
     >>> scores = PackedScores(("score", "latency_ms"), [1, 250.0])
     >>> scores["latency_ms"], scores.get("rouge_l"), dict(scores)
@@ -60,76 +131,53 @@ class PackedScores(Mapping[str, float]):
         return len(self._names)
 
 
-class Inputs(NamedTuple):
-    """Hashes of what an item was asked and how it was judged; empty ones are not known."""
+class Known(NamedTuple):
+    """What is known of the input of an item; empty hashes are not known."""
 
     asked: bytes = b""
-    """Of its messages, but for the system message."""
-    system: bytes = b""
-    """Of its own system message."""
-    instructed: bytes = b""
-    """Of the system message that was sent, be it its own or the run's."""
-    given: bytes = b""
-    """Of what its messages are rendered from: variables, and what no template replaces."""
-    recorded: bytes = b""
-    """Of its recorded output."""
-    expected: bytes = b""
-    """Of its criteria."""
-    sent: bytes = b""
-    """Of all that was sent, with endpoint and options."""
-    judged: bytes = b""
-    """Of all that decided the verdict, with the judges."""
-
-    @property
-    def packed(self) -> bytes:
-        """One value for all, since a comparison holds those of all items.
-
-        >>> inputs = Inputs(asked=b"12345678")
-        >>> Inputs.of(inputs.packed) == inputs, Inputs().packed
-        (True, b'')
-        """
-        return b"".join(each.ljust(HASH_BYTES, _UNKNOWN) for each in self) if any(self) else b""
-
-    @classmethod
-    def of(cls, packed: bytes) -> "Inputs":
-        """Reads what was packed."""
-        parts = (packed[at : at + HASH_BYTES] for at in range(0, len(packed), HASH_BYTES))
-        return cls(*(b"" if not part.strip(_UNKNOWN) else part for part in parts))
-
-
-_UNKNOWN: Final = b"\0"
-
-
-class Known(NamedTuple):
-    """What is known of an item of a run, beside the line of its result."""
-
-    inputs: Inputs
-    """What it was asked and how it was judged."""
-    weight: float = 1.0
-    """How much it counts in means."""
+    """Hash of what decides its answer."""
+    expects: bytes = b""
+    """Hash of what decides its verdict."""
 
 
 class ComparedItem(NamedTuple):
     """One item of a run."""
 
-    key: tuple[str, ...]
-    """What it is in any run of the same input."""
+    key: Names
+    """What it is in any run of the same input; the last part is the number of its repetition, as `#1`."""
     unit: str
     """The case, query or thread it belongs to: items of one unit are related, units are not."""
     outcome: str
-    """How it ended."""
     word: str
     """The decision of a turn; of other kinds the outcome."""
     scores: Scores
-    """What was measured of it."""
-    tags: Sequence[str] = ()
+    tags: Sequence[str]
     """What it is marked with: tags of a case, the category of a query."""
-    place: int = -1
-    """Where its texts are kept; -1 where they are not."""
-    inputs: bytes = b""
-    """Hashes of what was asked and how it was judged (`Inputs`)."""
-    weight: float = 1.0
+    place: int
+    """Where its texts are kept."""
+    known: Known
+    weight: float
     """How much it counts in means."""
+
+    @property
+    def names(self) -> list[str]:
+        """What people call it: its unit first, then model, prompt and number.
+
+        >>> ComparedItem(("c", "openai/gpt-4o", "", "#2"), "c", *[None] * 7).names
+        ['c', 'openai/gpt-4o', '#2']
+        """
+        *names, last = self.key
+        return [name for name in names if name] + ([] if last == "#1" else [last])
+
+    @property
+    def label(self) -> str:
+        """These in one text."""
+        *names, last = self.names
+        return f"{' · '.join(names)} {last}" if last.startswith("#") else " · ".join([*names, last])
+
+    def without(self, at: int) -> "ComparedItem":
+        """Takes a part out of its identity."""
+        return self._replace(key=(*self.key[:at], "", *self.key[at + 1 :]))
 
 
 class Items(NamedTuple):
@@ -140,12 +188,16 @@ class Items(NamedTuple):
     skipped: int
     """Those without a result."""
 
+    def without(self, by: str) -> "Items":
+        """Takes the model or the prompt out of all identities."""
+        return self._replace(items=[item.without(KEY_PARTS[by]) for item in self.items])
 
-_NO_SCORES: Final[Scores] = {}
-KEY_PARTS: Final = {"model": 1, "prompt": 2}
-"""Where the identity of a case has its model and its prompt."""
-CHECK_PREFIX: Final = "check:"
-"""Before the name of a check, as a score of a case."""
+    def parts(self, by: str) -> "dict[str, Items]":
+        """Parts them by model or by prompt, which their identities lose; of cases only."""
+        found: dict[str, list[ComparedItem]] = {}
+        for item in self.items:
+            found.setdefault(item.key[KEY_PARTS[by]], []).append(item)
+        return {name: Items(items, 0).without(by) for name, items in found.items()}
 
 
 def items_of(
@@ -160,200 +212,61 @@ def items_of(
     Args:
         comparing: how the items of their kind are compared.
         lines: in input order, each with what else is known of the item; None: what the line says.
-        tag: only cases with this tag.
+        tag: only items with this one.
         keep: keeps the texts of a line, and returns where.
     """
-    found, skipped, layouts = list[ComparedItem](), 0, dict[Names, Names]()
-    identify = comparing.identify()
-    for line, known in lines:
-        if tag is not None and not (
-            isinstance(line.result, ComparedCase) and tag in (line.result.tags or ())
-        ):
+    found, skipped, seen, layouts = list[ComparedItem](), 0, Counter[Names](), dict[Names, Names]()
+    for at, (line, known) in enumerate(lines):
+        if tag is not None and (line.result is None or tag not in comparing.tags(line)):
             continue
         if line.result is None or line.outcome == Outcome.SKIPPED:
             skipped += 1
             continue
-        unit, key = identify(line.result)
-        unit, key = intern(unit), tuple(map(intern, key))  # one text for A and B and all items that share it
-        inputs, weight = known or Known(_inputs(comparing, line), getattr(line.result, "weight", 1.0))
+        names = tuple(map(intern, comparing.names(line.result, at)))  # one text for all items that share it
+        seen[names] += 1
+        key = names if comparing.are_cases else (*names, intern(f"#{seen[names]}"))
+        measured = comparing.scores(line) if line.outcome != Outcome.ERROR else {}
+        scores = {name: number for name, number in measured.items() if number is not None}
+        layout = tuple(scores)
         found.append(
             ComparedItem(
                 key=key,
-                unit=unit,
+                unit=key[0],
                 outcome=line.outcome,
                 word=comparing.word(line),
-                scores=_scores(comparing, line, layouts),
+                scores=PackedScores(layouts.setdefault(layout, layout), scores.values()),
                 tags=tuple(map(intern, comparing.tags(line))),
                 place=keep(line),
-                inputs=inputs.packed,
-                weight=weight,
+                known=known or comparing.known(line),
+                weight=getattr(line.result, "weight", 1.0),
             )
         )
     return Items(found, skipped)
 
 
-def _inputs(comparing: "Comparing", line: Line) -> Inputs:
-    """Returns as much as a report contains of what was asked."""
-    asked, found = comparing.asked(line), Inputs()
-    if line.messages:
-        found = inputs_of_messages(line.messages)
-    if asked is not None:
-        found = found._replace(asked=hash_of(asked))
-    return found if line.expected is None else found._replace(expected=hash_of(line.expected))
-
-
-def inputs_of_messages(messages: Sequence[Mapping[str, Any]]) -> Inputs:
-    """Hashes what was sent, the system message by itself.
-
-    >>> told, asked = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}
-    >>> inputs_of_messages([asked]).asked == inputs_of_messages([told, asked]).asked
-    True
-    """
-    is_told = bool(messages) and messages[0]["role"] in SYSTEM_ROLES
-    text = messages[0]["content"] if is_told else ""
-    return Inputs(asked=hash_of(messages[1:] if is_told else messages), instructed=hash_of(text))
-
-
-def _scores(comparing: "Comparing", line: Line, layouts: dict[Names, Names]) -> Scores:
-    """Collects what was measured of an item; `layouts` has the names of earlier ones."""
-    if line.outcome == Outcome.ERROR:
-        return _NO_SCORES
-    found = {name: number for name, number in comparing.scores(line).items() if number is not None}
-    names = tuple(found)
-    return PackedScores(layouts.setdefault(names, names), found.values())
-
-
-def split_by(side: Items, by: str) -> dict[str, Items]:
-    """Parts the cases of a run by prompt or by model, so that the parts can be compared.
-
-    Args:
-        side: the cases of a run.
-        by: `prompt` or `model`.
-
-    Returns:
-        The cases of each prompt or model in their order, without its name in their identities.
-    """
-    at = KEY_PARTS[by]
-    parts: dict[str, list[ComparedItem]] = {}
-    for item in side.items:
-        parts.setdefault(item.key[at], []).append(item)
-    return {name: _without(Items(items, 0), at) for name, items in parts.items()}
-
-
 def one_each(a: Items, b: Items, by: str) -> tuple[Items, Items, tuple[str, str] | None]:
-    """Pairs cases by everything but their model, where each run has a single model and not the same one.
-
-    Args:
-        a: the run before.
-        b: the run after.
-        by: `model`, or `prompt` for the same with prompts.
+    """Pairs cases by everything but their model, or prompt, where each run has a single one, another.
 
     Returns:
         The items, and the two names if they were left out of the identities.
     """
-    at = KEY_PARTS[by]
-    names = [{item.key[at] for item in side.items} for side in (a, b)]
+    names = [{item.key[KEY_PARTS[by]] for item in side.items} for side in (a, b)]
     if any(len(found) != 1 for found in names) or names[0] == names[1]:
         return a, b, None
     [one], [other] = names
-    return _without(a, at), _without(b, at), (one, other)
+    return a.without(by), b.without(by), (one, other)
 
 
-def label(key: tuple[str, ...]) -> str:
-    """Writes an identity for people.
-
-    >>> label(("Q-07", "#1")), label(("Q-07", "#2")), label(("c", "openai/gpt-4o", "#1"))
-    ('Q-07', 'Q-07 #2', 'c · openai/gpt-4o')
-    """
-    *names, last = key
-    if not last.startswith("#"):
-        return " · ".join(key)
-    text = " · ".join(name for name in names if name)
-    return text if last == "#1" else f"{text} {last}"
+def lines_of_results(results: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Puts results of the evaluation harness document into the form of lines."""
+    for result in results:
+        word = Outcome.PASSED if result["overall_pass"] else Outcome.FAILED
+        yield {"outcome": Outcome.ERROR.value if failed(result) else word.value, "result": result}
 
 
-def _without(side: Items, at: int) -> Items:
-    """Takes a part out of the identities."""
-    return side._replace(
-        items=[item._replace(key=(*item.key[:at], "", *item.key[at + 1 :])) for item in side.items]
-    )
-
-
-Identify = Callable[[Any], tuple[str, Names]]
-
-
-def _identify_query() -> Identify:
-    """Makes a function that identifies a query by its id, and repeats of it by their order."""
-    seen = Counter[str]()
-
-    def identify(result: dict[str, Any]) -> tuple[str, Names]:
-        name = str(result["id"])
-        seen[name] += 1
-        return name, (name, f"#{seen[name]}")
-
-    return identify
-
-
-def _identify_case() -> Identify:
-    """Makes a function that names a case by its id, else its number, with model, prompt and repeat."""
-
-    def identify(result: ComparedCase) -> tuple[str, Names]:
-        name = f"case {result.case_index + 1}" if result.case_id is None else str(result.case_id)
-        return name, (name, result.model, result.prompt_id or "", f"#{(result.repeat_index or 0) + 1}")
-
-    return identify
-
-
-def _identify_turn() -> Identify:
-    """Makes a function that identifies a turn by thread, message, and the order of messages with one id."""
-    occurrences = Counter[tuple[str, str]]()
-
-    def identify(result: ComparedTurn) -> tuple[str, Names]:
-        pair = (result.thread_id, result.message_id)
-        occurrences[pair] += 1
-        return pair[0], (*pair, f"#{occurrences[pair]}")
-
-    return identify
-
-
-def _by_position() -> Identify:
-    """Makes a function that names an item by its place in the input."""
-    positions = count()
-
-    def identify(_result: Any) -> tuple[str, Names]:
-        name = f"item {next(positions)}"
-        return name, (name,)
-
-    return identify
-
-
-def _asked(line: Line) -> str | None:
-    return line.asked or line.message
-
-
-def _asked_query(line: QueryLine) -> str:
-    return str(AskedQuery(line.result or {}).query)
-
-
-def _no_tags(_line: Line) -> Sequence[str]:
-    return ()
-
-
-def _case_tags(line: CaseLine) -> Sequence[str]:
-    return _result(line).tags or ()
-
-
-def _category(line: QueryLine) -> Sequence[str]:
-    found = AskedQuery(line.result or {}).category
-    return [] if found is None else [str(found)]
-
-
-def _outcome(line: Line) -> str:
-    return line.outcome
-
-
-def _decision(line: TurnLine) -> str:
-    return _result(line).decision or line.outcome
+def _case_names(case: ComparedCase, _at: int) -> Names:
+    name = f"case {case.case_index + 1}" if case.case_id is None else str(case.case_id)
+    return name, case.model, case.prompt_id or "", f"#{(case.repeat_index or 0) + 1}"
 
 
 def _latency(line: Line) -> float | None:
@@ -366,7 +279,6 @@ def _item_scores(line: Line) -> Mapping[str, float | None]:
 
 
 def _case_scores(line: CaseLine) -> Mapping[str, float | None]:
-    """Collects what was measured of a case, its checks one by one."""
     result = _result(line)
     checks = {f"{CHECK_PREFIX}{row.name}": row.score for row in result.checks or ()}
     rouge_l = result.metrics.rouge_l if result.metrics else None
@@ -374,7 +286,6 @@ def _case_scores(line: CaseLine) -> Mapping[str, float | None]:
 
 
 def _turn_scores(line: TurnLine) -> Mapping[str, float | None]:
-    """Collects what was measured of a turn that a model answered."""
     return {} if _result(line).response is None else _item_scores(line)
 
 
@@ -382,11 +293,13 @@ def _query_scores(line: QueryLine) -> Mapping[str, float | None]:
     query = AskedQuery(line.result or {})
     keywords = query.check("must_contain")
     wanted = keywords.number("total")
-    return {
-        "cost_usd": line.cost_usd,
-        "keywords_found": keywords.number("matched") / wanted if wanted else None,
-        "latency_ms": query.latency_ms,
-    }
+    found = keywords.number("matched") / wanted if wanted else None
+    return {"cost_usd": line.cost_usd, "keywords_found": found, "latency_ms": query.latency_ms}
+
+
+def _category(line: QueryLine) -> Sequence[str]:
+    found = AskedQuery(line.result or {}).category
+    return [] if found is None else [str(found)]
 
 
 def _result(line: ComparedLine[R]) -> R:
@@ -402,49 +315,56 @@ class Comparing(NamedTuple):
     """What the tests count: items of one unit are related, units are not."""
     item: str
     """What one pair is, as people count it."""
-    identify: Callable[[], Identify]
-    """Makes a function that names the unit of an item, and the item in any run of the same input."""
+    names: Callable[[Any, int], Names]
+    """Names an item of any run of the same input, by its result and its position; its unit first."""
     line: type[Line] = ComparedLine[Any]
     """Type of its lines."""
-    word: Callable[[Line], str] = _outcome
+    word: Callable[[Line], str] = lambda line: line.outcome
     """What became of an item, as a change of it is written."""
     scores: Callable[[Line], Mapping[str, float | None]] = _item_scores
     """What was measured of an item without an error."""
-    tags: Callable[[Line], Sequence[str]] = _no_tags
+    tags: Callable[[Line], Sequence[str]] = lambda _: ()
     """What an item is marked with."""
     tag: str = "tag"
     """What such a mark is called."""
-    asked: Callable[[Line], str | None] = _asked
-    """What was asked; None where the line does not contain it."""
+    known: Callable[[Line], Known] = lambda _: Known()
+    """What a line says of the item's input."""
     good: str = "passed"
     """What an item did that ended well."""
     good_rate: str = "Pass rate"
     """What the share of such items is called, at the beginning of a sentence."""
-    names_model: bool = False
-    """Whether items are named as cases are (`KEY_PARTS`), so that models and prompts can be compared."""
+    are_cases: bool = False
+    """Whether identities have a model, a prompt (`KEY_PARTS`) and the number of the repetition."""
 
 
-COMPARED_ITEMS: Final = Comparing("item", "item", _by_position)
+COMPARED_ITEMS: Final = Comparing("item", "item", lambda _, at: (f"item {at}",))
 COMPARED_TURNS: Final = Comparing(
     "thread",
     "turn",
-    _identify_turn,
+    lambda turn, _: (turn.thread_id, turn.message_id),
     TurnLine,
-    word=_decision,
+    word=lambda line: _result(line).decision or line.outcome,
     scores=_turn_scores,
     good="decided",
     good_rate="Decided",
 )
 COMPARED_CASES: Final = Comparing(
-    "case", "answer", _identify_case, CaseLine, scores=_case_scores, tags=_case_tags, names_model=True
+    "case",
+    "answer",
+    _case_names,
+    CaseLine,
+    scores=_case_scores,
+    tags=lambda line: _result(line).tags or (),
+    known=lambda line: Known(bytes.fromhex(line.input_hash), bytes.fromhex(line.expectation_hash)),
+    are_cases=True,
 )
 COMPARED_QUERIES: Final = Comparing(
     "query",
     "answer",
-    _identify_query,
+    lambda result, _: (str(result["id"]),),
     QueryLine,
     scores=_query_scores,
     tags=_category,
     tag="category",
-    asked=_asked_query,
+    known=lambda line: Known(hash_of(AskedQuery(line.result or {}).query)),
 )

@@ -2,16 +2,16 @@
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType
 
 from producer import kinds
-from producer.aggregate.bootstrap import Interval, paired, paired_rate, weighted_mean
-from producer.aggregate.compared_items import CHECK_PREFIX, ComparedItem, Comparing, Items, label, one_each
+from producer.aggregate.bootstrap import paired, paired_rate, weighted_mean
+from producer.aggregate.compared_items import CHECK_PREFIX, ComparedItem, Comparing, Items, one_each
 from producer.aggregate.related import ByCase
 from producer.aggregate.statistics import mcnemar, wilson
 from producer.documents import (
@@ -42,8 +42,24 @@ WEIGHTED: Final = "score"
 MOST_CHECKS: Final = 50
 """Checks whose scores are compared."""
 
-Pair = tuple[ComparedItem, ComparedItem]
-"""An item in A and in B."""
+
+class Pair(NamedTuple):
+    """An item in A and in B."""
+
+    before: ComparedItem
+    after: ComparedItem
+
+    @property
+    def has_other_input(self) -> bool:
+        """Whether it is known that another question was asked."""
+        one, other = (item.known.asked for item in self)
+        return bool(one and other) and one != other
+
+    @property
+    def has_other_expectation(self) -> bool:
+        """Whether it is known that another answer was expected: that outcomes differ proves nothing then."""
+        one, other = (item.known.expects for item in self)
+        return bool(one and other) and one != other
 
 
 class ComparedSide(Part, frozen=True):
@@ -158,6 +174,13 @@ class CompareDocument(Part, kw_only=True, frozen=True):
     changed: tuple[ChangedItem, ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
+    input_changed: Annotated[
+        tuple[str, ...], Meta(description="Items that were asked something else, as far as that is known.")
+    ]
+    expectation_changed: Annotated[
+        tuple[str, ...],
+        Meta(description="Items of which another answer was expected; the test leaves them out."),
+    ]
     files: tuple[WrittenFile, ...]
     exit: Exit
 
@@ -206,6 +229,7 @@ class PairedItems:
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
     units: dict[str, _Unit] = field(default_factory=lambda: defaultdict(_Unit))
+    """With what is known of pairs that were judged alike."""
 
     def differing(self) -> Iterator[Pair]:
         """Yields pairs that ended otherwise: first what was broken, then what was fixed, and the rest."""
@@ -215,27 +239,29 @@ class PairedItems:
         """Yields every pair, those that ended otherwise first."""
         return chain(self.differing(), self.same)
 
-    def add(self, before: ComparedItem, after: ComparedItem) -> None:
+    def add(self, pair: Pair) -> None:
         """Takes one item that is in both runs."""
+        before, after = pair
         was_good, is_good = before.outcome in GOOD, after.outcome in GOOD
         unit = self.units[after.unit]
-        unit.net += is_good - was_good
-        unit.add(PASS_RATE, was_good, is_good)
-        for name, score in before.scores.items():
-            if name in after.scores:
-                unit.add(name, score, after.scores[name], after.weight if name == WEIGHTED else 1.0)
+        if not pair.has_other_expectation:
+            unit.net += is_good - was_good
+            unit.add(PASS_RATE, was_good, is_good)
+            for name, score in before.scores.items():
+                if name in after.scores:
+                    unit.add(name, score, after.scores[name], after.weight if name == WEIGHTED else 1.0)
         if before.word == after.word:
             found = self.same
         elif was_good == is_good:
             found = self.changed
         else:
             found = self.fixed if is_good else self.broken
-        found.append((before, after))
+        found.append(pair)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs, item by item."""
+    """Two runs, item by item; `CompareDocument` says what else its fields are."""
 
     kind: Kind
     pairs: PairedItems
@@ -256,7 +282,6 @@ class Comparison:
     models: ComparedNames | None = None
     """The two models, when cases were paired in spite of them."""
     prompts: ComparedNames | None = None
-    """The two prompts, when cases were paired in spite of them."""
 
     @property
     def comparing(self) -> Comparing:
@@ -286,8 +311,11 @@ class Comparison:
         self, a: ComparedSide, b: ComparedSide, files: Sequence[WrittenFile] = (), *, code: int = 0
     ) -> CompareDocument:
         """Returns it for programs, with the names of both sides and the exit code of the command."""
-        lists = (self.pairs.fixed, self.pairs.broken, self.pairs.changed)
-        fixed, broken, changed = (tuple(map(_changed_item, each)) for each in lists)
+        pairs = self.pairs
+        fixed, broken, changed = (
+            tuple(ChangedItem(after.label, before.word, after.word) for before, after in each)
+            for each in (pairs.fixed, pairs.broken, pairs.changed)
+        )
         return CompareDocument(
             a=a,
             b=b,
@@ -306,8 +334,10 @@ class Comparison:
             fixed=fixed,
             broken=broken,
             changed=changed,
-            only_a=tuple(self.pairs.only_a),
-            only_b=tuple(self.pairs.only_b),
+            only_a=tuple(pairs.only_a),
+            only_b=tuple(pairs.only_b),
+            input_changed=tuple(pair.after.label for pair in pairs.all() if pair.has_other_input),
+            expectation_changed=tuple(pair.after.label for pair in pairs.all() if pair.has_other_expectation),
             files=tuple(files),
             exit=code,
         )
@@ -328,11 +358,11 @@ def can_differ(units: int, level: float) -> bool:
 def compare(
     kind: Kind, a: Items, b: Items, *, level: float = LEVEL, judged: Sequence[str] = ()
 ) -> Comparison:
-    """PairedItems the items of two runs and compares them.
+    """Pairs the items of two runs and compares them.
 
     Repeats of a case, the models that answered it, and the turns of a thread are related: they are one unit
     of the tests, better or worse by most of its items. Counted one by one they would make chance look like
-    proof.
+    proof. Items of which another answer was expected are in no test.
 
     Args:
         kind: of both runs.
@@ -343,21 +373,34 @@ def compare(
         judged: scores that decide beside the outcomes.
     """
     models = prompts = None
-    if kinds.of(kind).compared().comparing.names_model:
+    if kinds.of(kind).compared().comparing.are_cases:
         a, b, models = one_each(a, b, "model")
         a, b, prompts = one_each(a, b, "prompt")
     pairs, level_each = _paired(a, b), level / (1 + len(judged))
-    counts = _counted(pairs, a.skipped, b.skipped)
-    transitions = Counter(f"{before.word} → {after.word}" for before, after in pairs.differing())
     return Comparison(
         kind=kind,
         pairs=pairs,
         pass_rate=RatesOfBoth(_rate(a), _rate(b)),
-        counts=counts,
-        unchanged=Counter(item.outcome for _, item in pairs.same),
-        transitions=dict(transitions.most_common()),
-        changed_share=_changed_share(pairs, counts),
-        test=_tested(pairs.units.values(), level, level_each),
+        counts=ComparedCounts(
+            pairs=sum(1 for _ in pairs.all()),
+            fixed=len(pairs.fixed),
+            broken=len(pairs.broken),
+            changed=len(pairs.changed),
+            unchanged=len(pairs.same),
+            only_a=len(pairs.only_a),
+            only_b=len(pairs.only_b),
+            skipped_a=a.skipped,
+            skipped_b=b.skipped,
+        ),
+        unchanged=Counter(pair.after.outcome for pair in pairs.same),
+        transitions=dict(
+            Counter(f"{before.word} → {after.word}" for before, after in pairs.differing()).most_common()
+        ),
+        changed_share=_share(
+            [(pair.after.unit, True) for pair in pairs.differing()]
+            + [(pair.after.unit, False) for pair in pairs.same]
+        ),
+        test=_tested(pairs.units, level, level_each),
         scores=dict(_scores(pairs.units, level_each)),
         judged=judged,
         models=models and ComparedNames(*models),
@@ -367,34 +410,19 @@ def compare(
 
 def _paired(a: Items, b: Items) -> PairedItems:
     """Sorts the items of both runs."""
-    before, found = {item.key: item for item in a.items}, PairedItems()
+    earlier, found = {item.key: item for item in a.items}, PairedItems()
     for item in b.items:
-        earlier = before.pop(item.key, None)
-        if earlier is None:
-            found.only_b.append(label(item.key))
+        if before := earlier.pop(item.key, None):
+            found.add(Pair(before, item))
         else:
-            found.add(earlier, item)
-    found.only_a += [label(key) for key in before]
+            found.only_b.append(item.label)
+    found.only_a += [item.label for item in earlier.values()]
     return found
 
 
-def _counted(pairs: PairedItems, skipped_a: int, skipped_b: int) -> ComparedCounts:
-    return ComparedCounts(
-        pairs=sum(1 for _ in pairs.all()),
-        fixed=len(pairs.fixed),
-        broken=len(pairs.broken),
-        changed=len(pairs.changed),
-        unchanged=len(pairs.same),
-        only_a=len(pairs.only_a),
-        only_b=len(pairs.only_b),
-        skipped_a=skipped_a,
-        skipped_b=skipped_b,
-    )
-
-
-def _tested(units: Collection[_Unit], level: float, level_each: float) -> PairedTest:
+def _tested(units: Mapping[str, _Unit], level: float, level_each: float) -> PairedTest:
     """Tests better against worse units: those with more fixed than broken, and the others."""
-    better, worse = (sum(unit.net * sign > 0 for unit in units) for sign in (1, -1))
+    better, worse = (sum(unit.net * sign > 0 for unit in units.values()) for sign in (1, -1))
     test = mcnemar(worse, better)
     return PairedTest(
         method=test.method,
@@ -416,10 +444,11 @@ def _scores(units: Mapping[str, _Unit], level: float) -> Iterator[tuple[str, Com
         if not means:
             continue
         before, after, weights = ([each[at] for each in means] for at in range(3))
-        is_single = name == PASS_RATE and all(weight == 1 for weight in weights)
-        change = (
-            _rates(units, level) if is_single else paired(before, after, weights=weights, level=1 - level)
-        )
+        if name == PASS_RATE and all(weight == 1 for weight in weights):
+            worse, better = (sum(unit.net == sign for unit in units.values()) for sign in (-1, 1))
+            change = paired_rate(worse, better, len(means), level=1 - level)
+        else:
+            change = paired(before, after, weights=weights, level=1 - level)
         yield (
             name,
             ComparedScore(
@@ -435,33 +464,15 @@ def _scores(units: Mapping[str, _Unit], level: float) -> Iterator[tuple[str, Com
         )
 
 
-def _rates(units: Mapping[str, _Unit], level: float) -> Interval:
-    """Compares shares of units of one item each."""
-    worse, better = (sum(unit.net == sign for unit in units.values()) for sign in (-1, 1))
-    return paired_rate(worse, better, len(units), level=1 - level)
-
-
 def _rate(side: Items) -> Rate:
     """Returns the share of good items in all of a run, skipped ones included."""
-    answers = ByCase()
-    for item in side.items:
-        is_good = item.outcome in GOOD
-        answers.add(item.unit, (int(is_good), int(not is_good)))
-    good, effect = sum(item.outcome in GOOD for item in side.items), answers.effect([0], [0, 1])
-    return wilson(good, len(side.items) + side.skipped, effect=effect).rounded()
+    return _share([(item.unit, item.outcome in GOOD) for item in side.items], skipped=side.skipped)
 
 
-def _changed_share(pairs: PairedItems, counts: ComparedCounts) -> Rate:
-    """Returns the share of pairs that ended otherwise; those of one unit are related."""
+def _share(answers: Sequence[tuple[str, bool]], *, skipped: int = 0) -> Rate:
+    """Returns the share of true ones; those of one unit are related."""
     related = ByCase()
-    for _, item in pairs.differing():
-        related.add(item.unit, (1, 0))
-    for _, item in pairs.same:
-        related.add(item.unit, (0, 1))
-    changed = counts.pairs - counts.unchanged
-    return wilson(changed, counts.pairs, effect=related.effect([0], [0, 1])).rounded()
-
-
-def _changed_item(pair: Pair) -> ChangedItem:
-    before, after = pair
-    return ChangedItem(label(after.key), before.word, after.word)
+    for unit, is_true in answers:
+        related.add(unit, (int(is_true), int(not is_true)))
+    true = sum(is_true for _, is_true in answers)
+    return wilson(true, len(answers) + skipped, effect=related.effect([0], [0, 1])).rounded()

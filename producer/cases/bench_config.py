@@ -37,9 +37,11 @@ from producer.load.contracts import broken_members, checked
 from producer.load.problems import MOST_CASES, Place, Problems, nearest, refuse_twice
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
+from producer.load.templates import names_in_templates
 from producer.load.yaml_text import YamlError, parse_yaml
 from producer.text import shown
 from shared.contracts.case_config import BenchConfig, CaseEntry, RunSettings
+from shared.contracts.case_hashes import CaseHashes, hashes_of_case
 from shared.contracts.case_run import Validators
 from shared.contracts.cases import MAX_ID_CHARS, can_fail
 from shared.contracts.checks import Check
@@ -77,6 +79,19 @@ class BenchCase:
             written["checks"] = [msgspec.to_builtins(check) for check in self.checks]
             written |= {"paid_checks": self.paid_checks} if self.paid_checks else {}
         return written
+
+    def hashes(self, only_checked: Collection[str]) -> CaseHashes:
+        """Returns what another version of it is compared by.
+
+        Args:
+            only_checked: variables that checks alone name.
+        """
+        entry = self.entry
+        sent = {name: value for name, value in self.vars.items() if name not in only_checked}
+        messages = [message.as_sent for message in entry.messages or ()]
+        criteria = {name: value for name, value in self.criteria.items() if name != "checks"}
+        asked = (entry.input, messages, entry.system_prompt, sent, self.images)
+        return hashes_of_case(asked, criteria, self.checks)
 
     @property
     def is_freeform(self) -> bool:
@@ -203,6 +218,13 @@ class Bench:
     """The validators' source, checked."""
     warnings: Sequence[str] = field(default_factory=tuple)
     """What is probably not meant."""
+
+    def only_checked(self) -> frozenset[str]:
+        """Returns the variables that checks name and nothing that is sent: they decide no answer."""
+        config = self.config
+        checks = [config.default_checks, *(case.entry.checks for case in self.cases if case.entry.checks)]
+        sent = [*((each.system, each.turns) for each in self.prompts), config.model_configs]
+        return names_in_templates(checks) - names_in_templates(sent)
 
 
 def read_bench(

@@ -168,10 +168,9 @@ class CaseRuns:
     def compared(self) -> ComparedKind:
         from producer.aggregate.compared_items import COMPARED_CASES
         from producer.report.comparison.configurations import case_configuration
-        from producer.report.comparison.item_inputs import case_inputs
         from producer.report.comparison.item_texts import texts_of_case
 
-        return ComparedKind(COMPARED_CASES, texts_of_case, case_inputs, case_configuration)
+        return ComparedKind(COMPARED_CASES, texts_of_case, None, case_configuration)
 
     def names(self) -> ItemNames:
         from producer.item_ids import ItemNames, case_id_parts, item_inputs

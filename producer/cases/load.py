@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from itertools import chain
@@ -25,6 +25,7 @@ from producer.options import CaseChoice, CaseItem, SubmitOptions, case_key, pick
 from producer.text import count, shown
 from shared.contracts.call_options import sent
 from shared.contracts.case_config import BenchConfig, RunSettings
+from shared.contracts.case_hashes import CaseHashes
 from shared.contracts.case_run import (
     DEFAULT_TEMPERATURE,
     FREEFORM,
@@ -116,6 +117,8 @@ class PlannedRun:
     """The only combinations of case, model and prompt that are run; None: all."""
     rendered: Sequence[Rendered] | None = None
     """What each model is sent, if that is little; None: it is rendered again for each."""
+    hashes: Mapping[int, CaseHashes] = field(default_factory=dict)
+    """Those of cases that come from another run, which a bench made of it does not have."""
 
     @property
     def total(self) -> int:
@@ -144,11 +147,13 @@ class PlannedRun:
 
     def items(self) -> Iterator[CasePayload]:
         """Yields the items in the order of results: by model, by prompt, by case, by repetition."""
+        only_checked = self.bench.only_checked()
         for model in self.run.models:
             for prompt, at, case, filled in self.conversations():
                 if self.only is not None and model not in self.models_of(at, case, prompt):
                     continue
-                payload = _payload(at, model, case, prompt, filled, self.run)
+                hashes = self.hashes.get(at) or case.hashes(only_checked)
+                payload = _payload(at, model, case, prompt, filled, self.run, hashes)
                 for repeat in range(self.run.repeat):
                     recorded = recorded_for(self.outputs, at, model, payload.prompt_id, repeat)
                     yield msgspec.structs.replace(payload, repeat=repeat, recorded=recorded)
@@ -214,7 +219,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     rendered = _rendered(plan)
     if not plan.total:
         raise InputError("nothing is left to run", hint="what failed before is not in the file any more")
-    return replace(plan, rendered=rendered)
+    return replace(plan, rendered=rendered, hashes=choice.hashes)
 
 
 def _check_prices(run: CaseRun, *, has_expected: bool) -> None:
@@ -263,7 +268,13 @@ def _sent(case: BenchCase, prompt: BenchPrompt | None, system_prompt: str) -> Se
 
 
 def _payload(  # noqa: PLR0917 - one call, above
-    at: int, model: str, case: BenchCase, prompt: BenchPrompt | None, filled: SentMessages, run: CaseRun
+    at: int,
+    model: str,
+    case: BenchCase,
+    prompt: BenchPrompt | None,
+    filled: SentMessages,
+    run: CaseRun,
+    hashes: CaseHashes,
 ) -> CasePayload:
     """Makes the item of a case, without repetition and recorded output."""
     entry = case.entry
@@ -281,6 +292,8 @@ def _payload(  # noqa: PLR0917 - one call, above
         metadata=entry.metadata or {},
         weight=1.0 if entry.weight is None else entry.weight,
         criteria=case.criteria,
+        input_hash=hashes.input,
+        expectation_hash=hashes.expectation,
     )
 
 

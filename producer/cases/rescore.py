@@ -14,6 +14,7 @@ import msgspec
 from producer import kinds
 from producer.cases.report.opened_rows import OpenedCase, opened
 from shared.codecs.item_rows import CACHED
+from shared.contracts.case_hashes import CaseHashes
 from shared.contracts.case_run import CasePayload, CaseRun, read_shared_vars
 from shared.contracts.checks import Check
 from shared.errors import UsageError
@@ -32,6 +33,8 @@ class Rewritten(NamedTuple):
     """The bench; a new one where that was given."""
     outputs: Path
     """The recorded answers."""
+    hashes: Mapping[int, CaseHashes]
+    """Those of the cases by position: what is judged again is the same case; empty for another bench."""
 
 
 def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = None) -> Rewritten:
@@ -51,7 +54,7 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
         raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models are judged again")
     run = CaseRun.from_snapshot(info.snapshot)
     positions, cases = dict[int, int](), list[dict[str, Any]]()
-    prompts = dict[str, None]()
+    prompts, hashes = dict[str, None](), dict[int, CaseHashes]()
     outputs = folder / "outputs.jsonl"
     with outputs.open("w", encoding="utf-8") as out:
         written = 0
@@ -59,6 +62,7 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
             at = case.item.case
             if at not in positions:
                 positions[at] = len(cases)
+                hashes[len(cases)] = CaseHashes(case.item.input_hash, case.item.expectation_hash)
                 cases.append(_case(case.item))
             if case.item.prompt_id is not None:
                 prompts[case.item.prompt_id] = None
@@ -69,10 +73,10 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
                 written += 1
     if not written:
         raise UsageError(f"{info.run} has no answers to judge", hint="`proctor results` shows why")
-    if config is None:
-        shared_vars = read_shared_vars(run, partial(store.file, info.run))
-        config = _bench(folder, run, cases, list(prompts), shared_vars)
-    return Rewritten(config, outputs)
+    if config is not None:
+        return Rewritten(config, outputs, {})
+    shared_vars = read_shared_vars(run, partial(store.file, info.run))
+    return Rewritten(_bench(folder, run, cases, list(prompts), shared_vars), outputs, hashes)
 
 
 def _cases(store: RunStore, run: str) -> Iterator[OpenedCase]:

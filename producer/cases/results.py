@@ -286,6 +286,10 @@ class CaseLine(Line, kw_only=True, frozen=True):
             " file."
         ),
     ]
+    input_hash: Annotated[
+        str, Meta(description="Of what decides the answer to the case; empty in runs that did not store it.")
+    ]
+    expectation_hash: Annotated[str, Meta(description="Of what decides the verdict on an answer.")]
     result: CaseResult | None
 
 

@@ -14,8 +14,7 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from producer import kinds
-from producer.aggregate.compared_items import Known, items_of, split_by
-from producer.aggregate.compared_lines import ComparedLine, lines_of_results, typed_lines
+from producer.aggregate.compared_items import Known, Line, items_of, lines_of_results
 from producer.aggregate.comparison import LEVEL
 from producer.cli.run_lookup import find_run
 from producer.cli.session import Session
@@ -31,32 +30,12 @@ from shared.clock import iso_utc
 from shared.errors import InputError, UnknownRunError, UsageError
 from shared.kinds import QUERIES, Kind, all_kinds, kind_named
 
-Line = ComparedLine[Any]
-SUMMARY_SETTINGS: Final = {
-    "models_asked": "models",
-    "prompts_asked": "prompts",
-    "judge_models": "judges",
-    "repeat": "repeats",
-    "api_url": "API",
-    "model": "model",
-    "live": "live",
-    "summary_policy": "summary policy",
-    "signals_once": "signals",
-    "fold_apostrophes": "apostrophes",
-}
-"""Settings that the summary of a report contains."""
 
-
-class _Commit(Struct):
-    commit_hash: str
-
-
-class _About(Struct):
+class _About(Struct, frozen=True):
     """What the summary of a report says of its run."""
 
     source: str = ""
     name: str = ""
-    git: _Commit | None = None
 
 
 class _Report(Struct):
@@ -65,12 +44,7 @@ class _Report(Struct):
     results: list[dict[str, Any]]
     kind: str | None = None
     name: str = ""
-    summary: dict[str, Any] | None = None
-
-    @property
-    def about(self) -> _About:
-        """What its summary says of the run."""
-        return msgspec.convert(self.summary or {}, _About)
+    summary: _About | None = None
 
 
 _HINT: Final = "write it with `proctor report RUN -o FILE.jsonl`"
@@ -87,13 +61,6 @@ class CompareChoice:
     tag: str | None
     level: float
     judged: tuple[str, ...]
-
-    @property
-    def swapped(self) -> str:
-        """The command that compares them the other way round."""
-        if self.b is not None:
-            return replace(self, a=self.b, b=self.a).command
-        return replace(self, pair=self.pair and (self.pair[1], self.pair[0])).command
 
     @property
     def command(self) -> str:
@@ -186,9 +153,9 @@ def sides_within(side: Side, by: str, pair: tuple[str, str] | None) -> tuple[Sid
     Raises:
         UsageError: the run has not these two.
     """
-    if not kinds.of(side.kind).compared().comparing.names_model:
+    if not kinds.of(side.kind).compared().comparing.are_cases:
         raise UsageError(f"{side.name} has {side.kind}, which have no {by}s", hint="compare two runs")
-    parts = split_by(side.items, by)
+    parts = side.items.parts(by)
     names = pair or tuple(parts)
     if missing := [name for name in names if name not in parts]:
         raise UsageError(
@@ -201,8 +168,7 @@ def sides_within(side: Side, by: str, pair: tuple[str, str] | None) -> tuple[Sid
         side._replace(
             name=f"{side.name} {by} {name}",
             items=parts[name],
-            configuration=configuration_within(side.configuration or {}, by, name),
-            is_whole=side.configuration is not None,
+            configuration=side.configuration and configuration_within(side.configuration, by, name),
             by=by,
             part=name,
         )
@@ -230,7 +196,6 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
 
     texts = _texts(info.kind, resources)
     items = items_of(compared.comparing, lines(), tag=tag, keep=texts.add)
-    configuration = compared.configuration(info)
     return Side(
         name=info.run,
         source=info.source,
@@ -239,9 +204,7 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
         is_final=info.is_final,
         texts=texts,
         began=iso_utc(info.created_ms),
-        configuration=configuration,
-        is_whole=True,
-        is_stored=True,
+        configuration=compared.configuration(info),
         label=info.name,
         bench=info.bench,
     )
@@ -269,16 +232,12 @@ def _of_file(path: Path, resources: ExitStack, tag: str | None) -> Side:
             raise InputError(f"{path}: neither JSON nor JSON Lines: {error}", hint=_HINT) from None
     try:
         report = msgspec.convert(document, _Report)
-        about = report.about
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: no `results` in it as Proctor writes them: {error}", hint=_HINT) from None
-    if report.kind is not None:
-        side = _side(path, resources, report.kind, report.results, tag)
-        configuration = None if report.summary is None else _settings(report.summary, about)
-        return side._replace(
-            source=about.source, bench=about.name, label=report.name, configuration=configuration
-        )
-    return _side(path, resources, QUERIES.name, lines_of_results(report.results), tag)
+    if report.kind is None:
+        return _side(path, resources, QUERIES.name, lines_of_results(report.results), tag)
+    side, about = _side(path, resources, report.kind, report.results, tag), report.summary or _About()
+    return side._replace(source=about.source, bench=about.name, label=report.name)
 
 
 def _json_lines(path: Path, file: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
@@ -304,23 +263,13 @@ def _side(
     texts, dates = _texts(kind_named(kind), resources), list[str]()
     comparing = kinds.of(kind_named(kind)).compared().comparing
     try:
-        typed = typed_lines(comparing.line, lines)
+        typed = (msgspec.convert(line, comparing.line) for line in lines)
         items = items_of(comparing, _dated(typed, dates), tag=tag, keep=texts.add)
-    except (KeyError, TypeError, AttributeError, ZeroDivisionError, msgspec.ValidationError) as error:
+    except (KeyError, TypeError, AttributeError, ZeroDivisionError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{path}: a result is not as Proctor writes it ({what})", hint=_HINT) from None
     began = min(dates, default="")
-    page = path.with_suffix(".html")
-    return Side(
-        str(path),
-        "",
-        kind_named(kind),
-        items,
-        is_final=True,
-        texts=texts,
-        began=began,
-        page=str(page.resolve()) if page.is_file() else "",
-    )
+    return Side(str(path), "", kind_named(kind), items, is_final=True, texts=texts, began=began)
 
 
 def _dated(lines: Iterable[Line], dates: list[str]) -> Iterator[tuple[Line, None]]:
@@ -329,9 +278,3 @@ def _dated(lines: Iterable[Line], dates: list[str]) -> Iterator[tuple[Line, None
         if line.started_at is not None and (not dates or line.started_at < dates[0]):
             dates[:] = [line.started_at]
         yield line, None
-
-
-def _settings(summary: Mapping[str, Any], about: _About) -> Mapping[str, Any]:
-    """Returns the settings in the summary of a report, by the names that a run's own have."""
-    found = {name: summary[key] for key, name in SUMMARY_SETTINGS.items() if key in summary}
-    return found | ({"commit": about.git.commit_hash[:12]} if about.git else {})

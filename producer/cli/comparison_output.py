@@ -1,10 +1,7 @@
 """Prints a comparison for people: A and B, what was broken, fixed and changed, scores, the verdict last."""
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path
 from textwrap import wrap
 from typing import BinaryIO, Final
 
@@ -19,15 +16,14 @@ from producer.cli.session import Session
 from producer.documents import WrittenFile, as_json
 from producer.report.cells import Size, plain
 from producer.report.comparison.contents import Contents
-from producer.report.comparison.side_figures import side_figures
 from producer.report.comparison.to_markdown import comparison_markdown
 from producer.report.comparison.wording import (
     LISTS,
+    MARKS,
     ScoreTable,
     counted,
     headline,
     noun,
-    reason_of,
     score_table,
     sentences,
     transitions,
@@ -49,7 +45,6 @@ LEAST_REASON: Final = 20
 MOST_CHECKS: Final = 10
 """Checks that changed, the most first, which the table has; a page has all."""
 TONES: Final[Mapping[str, Style]] = {"better": "green", "worse": "red"}
-MARKS: Final = {"better": "✓", "worse": "✗"}
 HEADINGS: Final[Mapping[str, Style]] = {"broken": "red", "fixed": "green", "changed": "yellow"}
 WORDS: Final[Mapping[str, Style]] = {
     Outcome.PASSED: "green",
@@ -87,12 +82,12 @@ def compare_sides(
             [WrittenFile(file.format, str(file.path)) for file in files],
             code=int(has_gate and bool(found.regressions)),
         )
-        contents = Contents(document, found, (one, other), choice.command, choice.swapped)
-        if other_input := contents.other_input():
-            session.output.warn(other_input)
+        contents = Contents(document, found, (one, other), choice.command)
+        if contents.other_input:
+            session.output.warn(contents.other_input)
         for file in files:
             with atomic_file(file.path) as out:
-                _write(file.format, contents, out, file.path.parent)
+                _write(file.format, contents, out)
         if session.options.json:
             session.output.document(document)
         else:
@@ -100,18 +95,14 @@ def compare_sides(
     return document
 
 
-def _write(form: str, contents: Contents, out: BinaryIO, folder: Path) -> None:
-    """Writes a comparison as a file has it; pages of the runs are named from the file's folder."""
+def _write(form: str, contents: Contents, out: BinaryIO) -> None:
+    """Writes a comparison as a file has it."""
     if form == "json":
         out.write(as_json(contents.document, indent=2).encode() + b"\n")
     elif form == "html":
         from producer.report.comparison.to_html import comparison_page  # noqa: PLC0415 - start-up: only a page needs its templates
 
-        one, other = (
-            side._replace(page=Path(os.path.relpath(side.page, folder)).as_posix() if side.page else "")
-            for side in contents.sides
-        )
-        out.writelines(comparison_page(replace(contents, sides=(one, other))))
+        out.writelines(comparison_page(contents))
     else:
         out.writelines(line.encode(errors="replace") + b"\n" for line in comparison_markdown(contents))
 
@@ -146,7 +137,7 @@ def _print_sides(output: Output, contents: Contents) -> None:
     """Prints which run is A and which is B, the size and rate of each, and what differs between them."""
     found, one = contents.found, contents.sides[0]
     title, items, good = one.by.upper() or "RUN", many(noun(found)).upper(), found.comparing.good.upper()
-    sides = side_figures(contents)
+    sides = contents.figures
     is_named, is_same_input = any(side.run_id for side in sides), len({side.source for side in sides}) == 1
     columns = ["", title, "ID", "INPUT", "STARTED (UTC)", items, f"{good} (95% CI)"]
     rows = [
@@ -156,7 +147,7 @@ def _print_sides(output: Output, contents: Contents) -> None:
             side.run if is_named else "",
             "" if is_named and is_same_input else plain(side.source),
             side.began,
-            side.size,
+            f"{side.total:,}",
             side.rate,
         ]
         for side in sides
@@ -172,7 +163,7 @@ def _print_sides(output: Output, contents: Contents) -> None:
             most = ((output.width or 10_000) - 30) // 2
             a, b = (cut_middle(plain(name), max(LEAST_NAME, most)) for name in (both.a, both.b))
             lines.append(f"{key}: A {a}, B {b}, compared case by case")
-    lines += [contents.differences(), counted(found), transitions(found)]
+    lines += [contents.differences, counted(found), transitions(found)]
     output.data("\n".join(part for line in lines if line for part in _folded(output, line)))
 
 
@@ -201,7 +192,7 @@ def _change_line(output: Output, contents: Contents, pair: Pair) -> str:
     tail = f": {plain(before.word)} → {plain(after.word)}"
     name = cut_middle(plain(shown_pair.name), max(LEAST_NAME, width - 2 - cell_len(tail)))
     painted = f": {_word(output, before.word)} → {_word(output, after.word)}"
-    reason = plain(reason_of(shown_pair), Size.REASON)
+    reason = plain("; ".join(filter(None, (*shown_pair.edits, shown_pair.reason))), Size.REASON)
     width_left = width - 4 - cell_len(name) - cell_len(tail)
     if not reason or width_left < LEAST_REASON:
         return f"  {name}{painted}"
@@ -217,7 +208,7 @@ def _word(output: Output, word: str) -> str:
 def _verdict(output: Output, found: Comparison) -> list[str]:
     """Writes the verdict and what is behind it."""
     tone = TONES.get(found.verdict)
-    head = _folded(output, f"{MARKS.get(found.verdict, '=')} {headline(found)}", indent="  ")
+    head = _folded(output, f"{MARKS[found.verdict]} {headline(found)}", indent="  ")
     return [
         *(output.paint(line, "bold", *([tone] if tone else [])) for line in head),
         *(line for sentence in sentences(found) for line in _folded(output, f"  {sentence}", indent="  ")),

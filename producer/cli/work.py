@@ -297,6 +297,8 @@ def rescore(session: Session, run: str, config: Path | None, options: WorkOption
             InputOptions(kind=CASES.name, name=name), cases=CaseOptions(outputs=str(found.outputs))
         )
         asked = unread(session, str(found.config), choice, origin=f"answers of {info.run}")
+        cases = replace(asked.options.cases, hashes=found.hashes)
+        asked = replace(asked, options=replace(asked.options, cases=cases))
         return submit_and_follow(session, announced(session, asked), options)
 
 

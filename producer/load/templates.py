@@ -1,5 +1,6 @@
 """What a template is, what can be wrong with one, and when its variables are small; needs no jinja2."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -7,6 +8,8 @@ from producer.text import shown
 
 MARKS: Final = ("{{", "{%", "{#")
 """A text without any of these is no template."""
+_TEMPLATE: Final = re.compile(r"\{[{%](.*?)[%}]\}", re.DOTALL)
+_WORD: Final = re.compile(r"[^\W\d]\w*")
 SMALL_VALUES: Final = 5_000
 """Characters and items of the variables of a loop that is harmless."""
 
@@ -36,6 +39,15 @@ def is_template(text: str) -> bool:
     (True, False)
     """
     return any(mark in text for mark in MARKS)
+
+
+def names_in_templates(values: Any) -> frozenset[str]:
+    """Returns the words in the templates of texts: names of variables are among them.
+
+    >>> sorted(names_in_templates([{"contains": "{{ capital|upper }}"}, "country"]))
+    ['capital', 'upper']
+    """
+    return frozenset(word for part in _TEMPLATE.findall(str(values)) for word in _WORD.findall(part))
 
 
 def is_small(values: Iterable[Any]) -> bool:

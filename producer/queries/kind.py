@@ -136,8 +136,7 @@ class QueryRuns:
 
     def compared(self) -> ComparedKind:
         from producer.aggregate.compared_items import COMPARED_QUERIES
-        from producer.report.comparison.configurations import query_configuration
-        from producer.report.comparison.item_inputs import query_inputs
+        from producer.report.comparison.configurations import query_configuration, query_inputs
         from producer.report.comparison.item_texts import texts_of_query
 
         return ComparedKind(COMPARED_QUERIES, texts_of_query, query_inputs, query_configuration)

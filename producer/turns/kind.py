@@ -144,8 +144,7 @@ class TurnRuns:
 
     def compared(self) -> ComparedKind:
         from producer.aggregate.compared_items import COMPARED_TURNS
-        from producer.report.comparison.configurations import turn_configuration
-        from producer.report.comparison.item_inputs import turn_inputs
+        from producer.report.comparison.configurations import turn_configuration, turn_inputs
         from producer.report.comparison.item_texts import texts_of_turn
 
         return ComparedKind(COMPARED_TURNS, texts_of_turn, turn_inputs, turn_configuration)

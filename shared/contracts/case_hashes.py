@@ -1,22 +1,35 @@
 """The two hashes of a case: of what decides its answer, and of what decides its verdict; pure.
 
-Equal hashes mean that the same is sent, or that answers are judged alike, whatever cases, prompts and
-variables are called. A case alone has them without settings; a case of a run with those of the run:
-`call_hash` and `judging_hash`.
+They are of the case alone, so that two files can be compared whatever their runs do with them: the system
+prompt and the templates of a bench, options, models and judges are settings, which a run stores apart.
 """
 
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from shared.contracts.case_run import CasePayload, CaseRun
-from shared.contracts.sent_messages import messages_as_sent
-from shared.upstream.model_target import ModelTarget
+from shared.contracts.checks import Check
 
 HASH_BYTES: Final = 8
 """Enough to tell the cases of two files apart."""
+JUDGES: Final = frozenset({"model", "models"})
+"""Options of checks that name who judges, and not what is expected."""
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
+
+
+class CaseHashes(NamedTuple):
+    """What two versions of a case are compared by."""
+
+    input: str
+    """Of what decides its answer, as hexadecimal digits; empty: not known."""
+    expectation: str
+    """Of what decides its verdict."""
+
+
+NO_HASHES: Final = CaseHashes("", "")
+"""Of a case of a run that did not store them."""
 
 
 def hash_of(*values: Any) -> bytes:
@@ -28,59 +41,24 @@ def hash_of(*values: Any) -> bytes:
     return blake2b(_encode(values), digest_size=HASH_BYTES).digest()
 
 
-def answer_hash(case: CasePayload, system_prompt: str, call: bytes = b"") -> bytes:
-    """Hashes what decides the answer to a case: its messages, its images, or what was recorded for it.
+def hashes_of_case(asked: Sequence[Any], criteria: Mapping[str, Any], checks: Sequence[Check]) -> CaseHashes:
+    """Hashes a case.
 
     Args:
-        case: rendered.
-        system_prompt: the bench's, which is sent where the case and its prompt have none.
-        call: how its model is called; empty for the case alone.
+        asked: what decides its answer.
+        criteria: what a good answer looks like.
+        checks: among these, rendered.
 
-    >>> case = CasePayload(0, "m", "Hi", id="a", prompt_id="short", vars={"name": "Ada"}, tags=["easy"])
-    >>> renamed = CasePayload(7, "m", "Hi", id="b", prompt_id="brief", system="Answer.")
-    >>> answer_hash(case, "Answer.") == answer_hash(renamed, "Be brief.")
-    True
-    >>> answer_hash(case, "Answer.") == answer_hash(case, "Be brief.")
-    False
+    >>> one, other = (hashes_of_case(["Hi"], {}, [Check("rubric", options={"model": name})]) for name in "ab")
+    >>> one == other, one == hashes_of_case(["Hi"], {}, [Check("rubric", "Polite?")])
+    (True, False)
     """
-    messages = messages_as_sent(case, system_prompt, case.images)
-    recorded = None if case.recorded is None else msgspec.to_builtins(case.recorded)
-    return hash_of(messages, recorded, call.hex())
+    return CaseHashes(hash_of(*asked).hex(), hash_of(criteria, list(map(_without_judges, checks))).hex())
 
 
-def verdict_hash(case: CasePayload, judging: bytes = b"") -> bytes:
-    """Hashes what decides the verdict on an answer: criteria and checks.
-
-    Args:
-        case: with its checks rendered.
-        judging: how the run judges; empty for the case alone.
-
-    >>> [france, spain] = [CasePayload(0, "m", text, criteria={"regex_pattern": "^A"}) for text in ("F", "S")]
-    >>> verdict_hash(france) == verdict_hash(spain)
-    True
-    >>> verdict_hash(france) == verdict_hash(CasePayload(0, "m", "F", criteria={"regex_pattern": "^B"}))
-    False
-    """
-    return hash_of(case.criteria, judging.hex())
-
-
-def call_hash(run: CaseRun, model: str, prompt_id: str | None) -> bytes:
-    """Hashes how a run calls a model for a prompt: endpoint, options and headers.
-
-    >>> run = CaseRun("bench", "Answer.", {"m": ModelTarget("m", api_key_env="KEY")}, temperature=0.1)
-    >>> call_hash(run, "m", None) == call_hash(CaseRun("other", "?", {"m": ModelTarget("m")}), "m", None)
-    True
-    """
-    call = run.calls.get(model, {}).get(prompt_id or "", {})
-    place = run.models.get(model, ModelTarget(model)).place
-    return hash_of(place, call, run.temperature, run.timeout_s, run.stream, run.recorded)
-
-
-def judging_hash(run: CaseRun) -> bytes:
-    """Hashes how a run judges answers: schema, validators, judges and the models of checks."""
-    judging = [
-        {model: (target.place, target.headers) for model, target in asked.items()}
-        for asked in (run.judges, run.check_models)
-    ]
-    source = run.validators.sha256 if run.validators else None
-    return hash_of(*judging, source, run.judge_params, run.schema, run.json_extraction)
+def _without_judges(check: Check) -> Check:
+    """Leaves out who judges."""
+    options = {name: value for name, value in check.options.items() if name not in JUDGES}
+    return msgspec.structs.replace(
+        check, options=options, checks=tuple(map(_without_judges, check.checks)), written=""
+    )

@@ -246,6 +246,10 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """How much it counts in means."""
     criteria: dict[str, Any] = {}
     """What a good answer looks like: the fields of `shared.contracts.cases.Criteria` that are given."""
+    input_hash: str = ""
+    """Of what decides its answer; see `shared.contracts.case_hashes`."""
+    expectation_hash: str = ""
+    """Of what decides its verdict."""
 
     @property
     def expected(self) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from tests.support.viewer_pages import unpacked
 
 pytestmark = pytest.mark.browser
 
+ASKED: Final = [{"role": "user", "content": "How long?"}]
 HOSTILE: Final = (
     "</noscript></template></style></script><script>window.pwned = 1</script>"
     "<img src=x onerror='window.pwned = 2'><a href='javascript:window.pwned = 3'>x</a>{{ 7 * 7 }}"
@@ -34,7 +35,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     before = [case_line(number, "yes", model=model) for number in range(18) for model in ("m", "n")]
     after = [case_line(number, "yes", model=model) for number in range(18) for model in ("m", "n")]
     before += [
-        case_line(30, "within 14 days", asked="How long?", tags=["returns"]),
+        case_line(30, "within 14 days", messages=ASKED, tags=["returns"]),
         case_line(31, f"{HOSTILE} yes", message=HOSTILE),
         case_line(32, "one two three", is_good=False),
         case_line(33, f"{long} ends in 14 days"),
@@ -42,7 +43,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
         case_line(35, None),
     ]
     after += [
-        case_line(30, "within 30 days", is_good=False, asked="How long?", tags=["returns"]),
+        case_line(
+            30,
+            "within 30 days",
+            is_good=False,
+            messages=ASKED,
+            tags=["returns"],
+        ),
         case_line(31, None),
         case_line(32, "four five six"),
         case_line(33, f"{long} ends in 30 days", is_good=False),

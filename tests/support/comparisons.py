@@ -11,17 +11,14 @@ import msgspec
 from msgspec import convert
 
 from producer import kinds
-from producer.aggregate.compared_items import Comparing, Inputs, Known, items_of
-from producer.aggregate.compared_lines import ComparedLine
+from producer.aggregate.compared_items import ComparedLine, Comparing, Known, items_of
 from producer.aggregate.comparison import compare
 from producer.cases.load import PlannedRun
 from producer.report.comparison.configurations import case_configuration
 from producer.report.comparison.contents import Contents, Side
-from producer.report.comparison.item_inputs import case_inputs
 from producer.report.comparison.item_texts import TextStore
-from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_hashes import hash_of
-from shared.contracts.case_run import GIT_KEY, SNAPSHOT_KEY, encode_case
+from shared.contracts.case_run import GIT_KEY, SNAPSHOT_KEY
 from shared.kinds import CASES, Kind
 from tests.support.run_infos import info
 
@@ -59,7 +56,7 @@ def case_line(number: int, answer: str | None, *, is_good: bool = True, **change
     }
     asked: dict[str, Any] = {
         key: changes.pop(key)
-        for key in ("asked", "expected", "item_id", "known", "messages")
+        for key in ("item_id", "known", "messages", "input_hash", "expectation_hash")
         if key in changes
     }
     return {**envelope, **asked, "outcome": outcome, "error": error, "result": result | changes}
@@ -68,16 +65,16 @@ def case_line(number: int, answer: str | None, *, is_good: bool = True, **change
 def planned(plan: PlannedRun, *, passes: bool = True) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
     """The lines and the settings of a bench's run as the command reads them; each item has an answer."""
     run = replace(info(), kind=CASES, snapshot={SNAPSHOT_KEY: msgspec.to_builtins(plan.run), GIT_KEY: None})
-    read, lines = case_inputs(run), list[dict[str, Any]]()
-    for at, item in enumerate(plan.items()):
-        row = ItemRow(at, "p", b"", payload=encode_case(item))
-        names = {"case_id": item.id, "model": item.model, "prompt_id": item.prompt_id}
+    lines = list[dict[str, Any]]()
+    for item in plan.items():
+        names = {"case_id": item.id, "model": item.model, "prompt_id": item.prompt_id, "weight": item.weight}
+        hashes = {"input_hash": item.input_hash, "expectation_hash": item.expectation_hash}
         answer = f"{item.system or plan.run.system_prompt}: {item.input}"
-        lines.append(case_line(item.case, answer, is_good=passes, known=read(row), **names))
+        lines.append(case_line(item.case, answer, is_good=passes, **hashes, **names))
     return lines, case_configuration(run)
 
 
-ALIKE: Final = Known(Inputs(*(hash_of("alike") for _ in Inputs._fields)))
+ALIKE: Final = Known(hash_of("alike"), hash_of("alike"))
 """What is known of items of which nothing differs."""
 
 
@@ -100,7 +97,6 @@ def comparison(
     kind: Kind = CASES,
     names: tuple[str, str] = ("run-a", "run-b"),
     configurations: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None] = (None, None),
-    is_whole: bool = True,
 ) -> Iterator[Contents]:
     """Compares lines as the command does."""
     with ExitStack() as resources:
@@ -120,10 +116,8 @@ def comparison(
                     texts=texts,
                     began="2026-11-22T17:20:00.000Z",
                     configuration=configuration,
-                    is_whole=is_whole,
                 )
             )
         found = compare(kind, sides[0].items, sides[1].items)
         document = found.as_document(sides[0].as_document(), sides[1].as_document())
-        command, swapped = (f"proctor compare {a} {b}" for a, b in (names, names[::-1]))
-        yield Contents(document, found, (sides[0], sides[1]), command, swapped)
+        yield Contents(document, found, (sides[0], sides[1]), f"proctor compare {names[0]} {names[1]}")

@@ -41,12 +41,14 @@ def shown_cases(info: RunInfo) -> Callable[[ItemRow], ShownItem]:
 
 
 def row_keys(info: RunInfo) -> Callable[[ItemRow], Mapping[str, Any]]:
-    """Returns what makes the further keys of a JSON row: `messages` as sent, with the hashes of images."""
+    """Returns what makes the further keys of a JSON row: `messages` as sent, and the hashes of the case."""
     system = CaseRun.from_snapshot(info.snapshot).system_prompt
 
     def keys(row: ItemRow) -> Mapping[str, Any]:
         item = decode_case(row.payload)
-        return {"messages": messages_as_sent(item, system, [f"sha256:{name}" for name in item.images])}
+        sent = messages_as_sent(item, system, [f"sha256:{name}" for name in item.images])
+        hashes = {"input_hash": item.input_hash, "expectation_hash": item.expectation_hash}
+        return {"messages": sent, **hashes}
 
     return keys
 

@@ -1,17 +1,19 @@
-"""The settings of a run that make its results differ from another's, by the names that a comparison shows."""
+"""What makes the results of two runs differ, kind by kind: their settings, and what items were asked."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from producer.report.comparison.setting_differences import Hidden, Placed
+from producer.aggregate.compared_items import Known
+from producer.report.comparison.setting_differences import Hidden, Placed, settings_at
+from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_hashes import hash_of
 from shared.contracts.case_run import GIT_KEY, CaseRun, Template
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
 from shared.contracts.turn_vocabulary import SIGNALS_ONCE
-from shared.runs import RunInfo
+from shared.runs import RunInfo, TurnRow
 from shared.upstream.model_target import ModelTarget
 
 PROMPT: Final = "prompt"
@@ -20,6 +22,16 @@ RECORDED: Final = "recorded outputs"
 """Name of the setting that says whether answers were recorded."""
 USUAL_PLACE: Final = "the provider's own"
 """Endpoint of a model without one of its own."""
+CRITERIA_OF_QUERY: Final = (
+    "is_oos",
+    "expected_docs",
+    "must_contain",
+    "must_not_contain",
+    "oos_decline_signals",
+)
+OWN_NAMES: Final = frozenset({"clientRequestId"})
+"""Keys of a turn that decide nothing."""
+_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def turn_configuration(info: RunInfo) -> dict[str, Any]:
@@ -45,11 +57,11 @@ def turn_configuration(info: RunInfo) -> dict[str, Any]:
 def case_configuration(info: RunInfo) -> dict[str, Any]:
     """Returns what makes the results of cases differ; headers may carry secrets, so not their values."""
     run = CaseRun.from_snapshot(info.snapshot)
-    called = {} if run.recorded else {"endpoint": _endpoints(run.models)}
+    judging = {**run.check_models, **run.judges}
     return {
         "system prompt": run.system_prompt,
         "models": list(run.models),
-        **called,
+        **({} if run.recorded else {"endpoint": _endpoints(run.models)}),
         "prompts": list(run.prompts),
         PROMPT: Placed(
             {("", name): _template(each) for name, each in run.templates.items()}, names_place=True
@@ -58,15 +70,10 @@ def case_configuration(info: RunInfo) -> dict[str, Any]:
         "params": _calls(run, "params"),
         "headers": _calls(run, "headers"),
         "judges": list(run.judges),
-        "judge endpoint": _endpoints({**run.check_models, **run.judges}),
+        "models of checks": list(run.check_models),
+        "judge endpoint": _endpoints(judging),
         "judge params": _options(run.judge_params),
-        "judge headers": Placed(
-            {
-                (model, ""): _hidden(target.headers)
-                for model, target in {**run.judges, **run.check_models}.items()
-                if target.headers
-            }
-        ),
+        "judge headers": Placed({(model, ""): _hidden(each.headers) for model, each in judging.items()}),
         "schema": run.schema,
         "validators": run.validators.source if run.validators else None,
         "JSON extraction": run.json_extraction,
@@ -101,6 +108,30 @@ def query_configuration(info: RunInfo) -> dict[str, Any]:
     }
 
 
+def query_inputs(_info: RunInfo) -> Callable[[ItemRow], Known]:
+    """Returns what reads of a query its text, and what a good answer contains."""
+
+    def read(row: ItemRow) -> Known:
+        query = _decode(row.payload)
+        return Known(
+            hash_of(query.get("query")), hash_of([query.get(name) or None for name in CRITERIA_OF_QUERY])
+        )
+
+    return read
+
+
+def turn_inputs(_info: RunInfo) -> Callable[[TurnRow], Known | None]:
+    """Returns what reads of a turn the whole line of the input, which decides."""
+
+    def read(row: TurnRow) -> Known | None:
+        if not row.payload:
+            return None
+        line = {name: value for name, value in _decode(row.payload).items() if name not in OWN_NAMES}
+        return Known(hash_of(line), hash_of("judged by rules"))
+
+    return read
+
+
 def configuration_within(configuration: Mapping[str, Any], by: str, name: str) -> dict[str, Any]:
     """Returns the settings of one model or one prompt of a run.
 
@@ -108,17 +139,9 @@ def configuration_within(configuration: Mapping[str, Any], by: str, name: str) -
         configuration: the run's.
         by: `model` or `prompt`.
         name: of it.
-
-    >>> whole = {"models": ["m", "n"], "params": Placed({("m", ""): {"seed": 1}, ("n", ""): {"seed": 2}})}
-    >>> configuration_within(whole, "model", "n")["params"].values
-    {('', ''): {'seed': 2}}
     """
-    at = 0 if by == "model" else 1
-    named = {
-        setting: value.within(at, name) if isinstance(value, Placed) else value
-        for setting, value in configuration.items()
-        if setting not in {"models", "prompts"}
-    }
+    own = settings_at(configuration, by, name)
+    named = {setting: value for setting, value in own.items() if setting not in {"models", "prompts"}}
     has_templates = by == "prompt" and PROMPT in named and named[PROMPT].values
     return named if has_templates else {by: name} | named
 

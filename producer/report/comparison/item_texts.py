@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from producer.aggregate.compared_lines import CaseLine, ComparedCase, ComparedLine, QueryLine, TurnLine
+from producer.aggregate.compared_items import CaseLine, ComparedCase, Line, QueryLine, TurnLine
 from producer.cases.report.reasons import without_answer
 from producer.queries.report.check_reasons import FAILED, PASSED, failures, word_of
 from producer.queries.results import AskedQuery
@@ -18,7 +18,6 @@ from shared.contracts.checks import finding
 from shared.contracts.prompts import SYSTEM_ROLES
 from shared.contracts.query_vocabulary import CHECKS
 
-Line = ComparedLine[Any]
 _PASSES: Final = {PASSED: True, FAILED: False}
 SUMMARY: Final = ("arc", "active", "parked", "decisions", "next")
 """Fields of a summary of a thread, in the order in which people read them."""
@@ -50,8 +49,6 @@ class ItemTexts(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What its checks found."""
     item: str = ""
     """Its id in its run; empty where the report does not contain it."""
-    anchor: str = ""
-    """Its place on the page of its run, such as `#c3`; empty for the page as a whole."""
 
 
 class TextStore:
@@ -60,6 +57,7 @@ class TextStore:
     Args:
         read: returns the texts of a line.
 
+    >>> from producer.aggregate.compared_items import ComparedLine
     >>> store = TextStore(lambda line: ItemTexts("", line.result, ""))
     >>> places = [store.add(ComparedLine(outcome="passed", result=text)) for text in ("one", "two")]
     >>> [store.read(place).answer for place in places], store.read(-1).answer
@@ -101,7 +99,7 @@ def texts_of_item(line: Line) -> ItemTexts:
     """Returns the result of an item as JSON."""
     result = line.result
     answer = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=1)
-    return _texts(line, _asked(line), "" if result is None else answer)
+    return _texts(line, line.message, "" if result is None else answer)
 
 
 def texts_of_case(line: CaseLine) -> ItemTexts:
@@ -115,13 +113,13 @@ def texts_of_case(line: CaseLine) -> ItemTexts:
     """
     result, messages = line.result, list(line.messages or ())
     if result is None:
-        return _texts(line, _asked(line), "")
+        return _texts(line, line.message, "")
     system = messages.pop(0) if messages and messages[0]["role"] in SYSTEM_ROLES else None
     spoken = list(as_read(messages))
     is_plain = len(spoken) == 1 and messages[0]["role"] == "user"
     found = _texts(
         line,
-        line.asked or (spoken[0].text if is_plain else as_text(spoken)),
+        spoken[0].text if is_plain else as_text(spoken),
         answer_text(result.raw_output, result.refusal, result.tool_calls or ()),
         "" if result.passed else case_reason(result),
     )
@@ -129,7 +127,7 @@ def texts_of_case(line: CaseLine) -> ItemTexts:
     checks = [
         CheckText(row.name, row.passed, row.score, _kept(row.reason or "")) for row in result.checks or ()
     ]
-    return msgspec.structs.replace(found, system=told, checks=checks, anchor=f"#c{result.case_index + 1}")
+    return msgspec.structs.replace(found, system=told, checks=checks)
 
 
 def case_reason(result: ComparedCase) -> str:
@@ -138,7 +136,7 @@ def case_reason(result: ComparedCase) -> str:
     >>> pattern = 'pattern "^Yes" is nowhere in the output, which begins: No'
     >>> case_reason(ComparedCase(model="m", case_index=0, message=pattern))
     'pattern "^Yes" is nowhere in the output'
-    >>> from producer.aggregate.compared_lines import CheckOfCase
+    >>> from producer.aggregate.compared_items import CheckOfCase
     >>> checks = [CheckOfCase(name, False, 0.0, "not there") for name in ("contains: 14 days", "brief")]
     >>> case_reason(ComparedCase(model="m", case_index=0, message="1 of 1 checks failed: …", checks=checks))
     'contains: 14 days: not there; brief: not there'
@@ -152,7 +150,7 @@ def case_reason(result: ComparedCase) -> str:
 def texts_of_query(line: QueryLine) -> ItemTexts:
     """Returns the answer of an API, and what its checks found."""
     query = AskedQuery(line.result or {})
-    answer, asked = query.answer if isinstance(query.answer, str) else "", _asked(line) or str(query.query)
+    answer, asked = query.answer if isinstance(query.answer, str) else "", str(query.query)
     if query.is_failed:
         return _texts(line, asked, answer, str(query.error or ""))
     found = _texts(line, asked, answer, "" if query.passed else "; ".join(failures(query)))
@@ -165,24 +163,20 @@ def texts_of_turn(line: TurnLine) -> ItemTexts:
     """Returns what was decided of a turn and why, with the answer and the summary of the thread."""
     result = line.result
     if result is None:
-        return _texts(line, _asked(line), "")
+        return _texts(line, line.message, "")
     parts = [] if result.response is None else [result.response]
     if result.reason:
         parts.append(": ".join(filter(None, (result.decision, result.reason))))
     if result.memento and result.summary_updated:
         parts += [f"{name}: {_listed(result.memento[name])}" for name in SUMMARY if result.memento.get(name)]
-    return _texts(line, _asked(line), "\n".join(parts))
+    return _texts(line, line.message, "\n".join(parts))
 
 
-def _asked(line: Line) -> str:
-    return line.asked or line.message or ""
-
-
-def _texts(line: Line, asked: str, answer: str, reason: str = "") -> ItemTexts:
+def _texts(line: Line, asked: str | None, answer: str, reason: str = "") -> ItemTexts:
     """Bounds texts; what an error says is the reason."""
     why = reason if line.error is None else line.error.message or line.error.code
     left = max(0, len(answer) - Size.WHOLE)
-    return ItemTexts(_kept(asked), _kept(answer), _kept(why), left, item=line.item_id)
+    return ItemTexts(_kept(asked or ""), _kept(answer), _kept(why), left, item=line.item_id)
 
 
 def _kept(text: str) -> str:
@@ -191,5 +185,4 @@ def _kept(text: str) -> str:
 
 
 def _listed(value: Any) -> str:
-    """Writes a field of a summary."""
     return "; ".join(map(str, value)) if isinstance(value, list) else str(value)

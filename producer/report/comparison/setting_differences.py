@@ -3,23 +3,29 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from producer.report.cells import plain
-from producer.report.comparison.word_difference import common_ends, count_changed_lines
+from producer.report.comparison.word_difference import common_ends, compare_lines
 from producer.text import plural
 
 SHORT: Final = 48
 """Characters of a setting that is written whole."""
-AROUND: Final = 1
-"""Words that are the same in both, beside those of a long text that differ."""
-CUT: Final = "…"
 NOTHING: Final = "none"
 MOST_PLACES: Final = 3
 """Models or prompts that are named."""
 
-Place: TypeAlias = tuple[str, str]
+Place = tuple[str, str]
 """Model and prompt that a setting is for; empty for all of them."""
+Settings = Mapping[str, Any]
+"""Settings by the names that people read; of some, each model or prompt has its own (`Placed`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A value that is compared and not shown: it may be a secret."""
+
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +37,26 @@ class Placed:
     names_place: bool = False
     """Whether the place is always named."""
 
-    def within(self, at: int, name: str) -> "Placed":
-        """Returns the values of one model (0) or prompt (1), which is left out of their places."""
-        kept = {place: each for place, each in self.values.items() if place[at] in ("", name)}
-        return self.without(at, kept)
-
-    def without(self, at: int, values: Mapping[Place, Mapping[str, Any]] | None = None) -> "Placed":
-        """Leaves the model (0) or the prompt (1) out of the places."""
-        found = self.values if values is None else values
-        return Placed({_emptied(place, at): each for place, each in found.items()}, self.names_place)
+    def at(self, by: str, name: str = "") -> "Placed":
+        """Returns the values of one model or prompt, else those of all, which are left out of the places."""
+        at = 0 if by == "model" else 1
+        kept = [place for place in self.values if not name or place[at] in ("", name)]
+        return Placed(
+            {(("", place[1]), (place[0], ""))[at]: self.values[place] for place in kept}, self.names_place
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """A value that is compared and not shown: it may be a secret."""
+def settings_at(settings: Settings, by: str, name: str = "") -> dict[str, Any]:
+    """Returns settings without the distinction of models, or of prompts; with a name, only those of it.
 
-    digest: str
+    >>> whole = {"models": ["m", "n"], "params": Placed({("m", ""): {"seed": 1}, ("n", ""): {"seed": 2}})}
+    >>> settings_at(whole, "model", "n")["params"].values
+    {('', ''): {'seed': 2}}
+    """
+    return {
+        setting: value.at(by, name) if isinstance(value, Placed) else value
+        for setting, value in settings.items()
+    }
 
 
 class Setting(NamedTuple):
@@ -74,10 +84,13 @@ class Setting(NamedTuple):
         """
         if not self.before and not self.after:
             return f"{self.name} (another value)"
-        before, after = (self.before, self.after) if not self.is_long else _ends(self.before, self.after)
-        if not Setting("", before, after).is_long:
-            return f"{self.name} {self._quoted(before)} → {self._quoted(after)}"
-        removed, added = count_changed_lines(self.before, self.after)
+        short = self
+        if self.is_long:
+            short = self._replace(before=_cut(self.before, self.after), after=_cut(self.after, self.before))
+        if not short.is_long:
+            return f"{self.name} {self._quoted(short.before)} → {self._quoted(short.after)}"
+        marks = [mark for mark, _ in compare_lines(self.before, self.after)]
+        removed, added = marks.count("-"), marks.count("+")
         if not removed:
             return f"{self.name} ({plural(added, 'line')} added)"
         return f"{self.name} ({plural(removed, 'line')} removed{f', {added:,} added' if added else ''})"
@@ -89,25 +102,20 @@ class Setting(NamedTuple):
         return f'"{shown}"' if is_sentence else shown
 
 
-def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Setting]:
+def differing(before: Settings, after: Settings) -> list[Setting]:
     """Returns the settings that differ, of those that both runs name; options one by one.
 
     >>> a = {"params": Placed({("m", ""): {"max_tokens": 150}, ("n", ""): {"max_tokens": 150}})}
-    >>> b = {"params": Placed({("m", ""): {"max_tokens": 50}, ("n", ""): {"max_tokens": 50}})}
-    >>> [str(each) for each in differing(a, b)]
-    ['params.max_tokens 150 → 50']
     >>> b = {"params": Placed({("m", ""): {"max_tokens": 150}, ("n", ""): {"max_tokens": 50}})}
     >>> [str(each) for each in differing(a, b)]
     ['params.max_tokens of n 150 → 50']
     """
     found = list[Setting]()
     for name in before:
-        if name not in after:
-            continue
-        one, other = before[name], after[name]
+        one, other = before[name], after.get(name)
         if isinstance(one, Placed) and isinstance(other, Placed):
             found += _placed(name, one, other)
-        elif one != other:
+        elif one != other and name in after:
             found.append(_setting(name, one, other))
     return found
 
@@ -117,10 +125,8 @@ def _placed(name: str, before: Placed, after: Placed) -> Iterator[Setting]:
     shared = [place for place in before.values if place in after.values]
     changes = dict[str, list[tuple[Place, Any, Any]]]()
     for place in shared:
-        one, other = before.values[place], after.values[place]
-        for leaf in dict.fromkeys([*one, *other]):
-            for path, was, now in _leaves(leaf, one.get(leaf), other.get(leaf)):
-                changes.setdefault(path, []).append((place, was, now))
+        for path, was, now in _leaves("", before.values[place], after.values[place]):
+            changes.setdefault(path, []).append((place, was, now))
     for leaf, left in changes.items():
         while left:
             _, was, now = left[0]
@@ -180,25 +186,17 @@ def _setting(name: str, before: Any, after: Any) -> Setting:
     return Setting(name, written(before), written(after), is_text)
 
 
-def _emptied(place: Place, at: int) -> Place:
-    return ("", place[1]) if at == 0 else (place[0], "")
+def _cut(text: str, other: str) -> str:
+    """Cuts what a long line begins and ends with as another one does, but for a word.
 
-
-def _ends(before: str, after: str) -> tuple[str, str]:
-    """Cuts what two long texts begin and end with, but for a word.
-
-    >>> _ends("one two three four", "one two six four")
-    ('…two three four', '…two six four')
+    >>> _cut("one two three four", "one two six four")
+    '…two three four'
     """
-    if "\n" in before or "\n" in after:
-        return before, after
-    sides = before.split(" "), after.split(" ")
-    head, tail = (max(0, same - AROUND) for same in common_ends(*sides))
-    one, other = (
-        f"{CUT if head else ''}{' '.join(words[head : len(words) - tail])}{CUT if tail else ''}"
-        for words in sides
-    )
-    return one, other
+    if "\n" in text + other:
+        return text
+    words = text.split(" ")
+    head, tail = (max(0, same - 1) for same in common_ends(words, other.split(" ")))
+    return f"{'…' if head else ''}{' '.join(words[head : len(words) - tail])}{'…' if tail else ''}"
 
 
 def written(value: Any) -> str:

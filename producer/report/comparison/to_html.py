@@ -3,16 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
-from urllib.parse import quote
+from typing import Final, NamedTuple
 
-from producer.aggregate.compared_items import ComparedItem
-from producer.aggregate.comparison import GOOD, PASS_RATE
+from producer.aggregate.comparison import GOOD
 from producer.cases.report.reasons import GAP, Reason, Wordings
 from producer.report.cells import Size
-from producer.report.comparison.contents import Contents, Shown, SideFacts, facets_of
-from producer.report.comparison.item_texts import CheckText, ItemTexts
-from producer.report.comparison.side_figures import SideFigures, side_figures
+from producer.report.comparison.contents import Contents, Shown, SideFigures
+from producer.report.comparison.item_texts import CheckText
 from producer.report.comparison.word_difference import (
     MOST_STEPS,
     Stretch,
@@ -20,16 +17,7 @@ from producer.report.comparison.word_difference import (
     compare_lines,
     compare_words,
 )
-from producer.report.comparison.wording import (
-    LISTS,
-    TONES,
-    headline,
-    listed_transitions,
-    noun,
-    reason_of,
-    score_table,
-    sentences,
-)
+from producer.report.comparison.wording import LISTS, headline, noun, score_table, sentences
 from producer.report.html.rendering import fill, text_limit
 from producer.report.html.viewer import (
     Chip,
@@ -60,38 +48,24 @@ AROUND: Final = 120
 """Of these, characters that stay in sight on each side."""
 MOST_LINES: Final = 400
 """Lines of a setting's difference."""
-METHODS: Final = {"bca": "BCa bootstrap", "normal": "normal", "bonett-price": "Bonett-Price"}
-"""How intervals were made."""
-NO_SYSTEM: Final = "(no system message)"
 SORTS: Final = (*LISTS, "text")
+NOTES: Final = {
+    "same": "the answers are the same",
+    "spaces": "only white space differs",
+    "rewritten": "fully rewritten",
+    "lines": "long answers: whole lines are marked",
+    "long": "long answers: all between what both begin and end with is marked",
+}
+"""On pairs, what their answers do not show by themselves."""
 _VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\d[\d.,:/-]*')
 """What differs between reasons of one kind."""
 _CODE: Final = re.compile(r"\s*(?:[{\[]|\w+\(|```)")
-
-
-class TextWords(NamedTuple):
-    """What pairs are called of which only the text is another."""
-
-    chip: str
-    heading: str
-    counted: str
-
-
-OTHER_TEXT: Final = TextWords("Text changed", "the same outcome, but another text", "another text")
-TEXT_WORDS: Final = {
-    "turn": TextWords(
-        "Decision the same",
-        "the same decision, but another reason or summary",
-        "another reason or summary",
-    )
-}
 
 
 class AnswerSide(NamedTuple):
     """One answer of a pair, as the template shows it."""
 
     outcome: Letter
-    """Its letter."""
     word: str
     """What became of it."""
     took: str
@@ -122,10 +96,8 @@ class PairRow:
     after: AnswerSide
     checks: Sequence[tuple[str, CheckText | None, CheckText | None]]
     """Each check with what it found in A and in B."""
-    again: Sequence[tuple[str, str]]
-    """The commands that ask for A and for B again."""
-    pages: Sequence[tuple[str, str]]
-    """The pages of the runs, where they are known."""
+    again: str
+    """The command that asks B again."""
 
     @property
     def reasons(self) -> list[tuple[str, str]]:
@@ -153,72 +125,56 @@ class _Spooled:
 def comparison_page(contents: Contents) -> Iterator[bytes]:
     """Yields the page of a comparison piece by piece; rows are on disk until then."""
     found, item = contents.found, noun(contents.found)
+    names = [side.title.rsplit("/", 1)[-1] for side in contents.sides]
     facets = ("became", "reason", *contents.groups)
-    text = TEXT_WORDS.get(item, OTHER_TEXT).heading
     groups = [
         *(Group(f"{name} {item}", f"{name} {many(item)}") for name in LISTS),
-        Group(f"{item} with {text}", f"{many(item)} with {text}"),
+        *(Group(*(f"{each} with the same outcome, but another text" for each in (item, many(item)))),),
     ]
     written = _spooled(contents, Rows(facets=facets, groups=groups))
     try:
-        yield begin(_page(contents))
-        yield _sides(contents)
+        yield begin(_page(contents, names))
+        settings = [
+            (setting.name, _diff_lines(setting.before, setting.after))
+            for setting in contents.settings or ()
+            if setting.is_long
+        ]
+        cards = [_card(contents, side) for side in contents.figures]
+        yield fill(TEMPLATE, "sides", *cards, contents.differences, settings)
         yield _became(contents, written.texts)
-        names = [_shortened(side.title) for side in contents.sides]
-        heads = [Metric(f"A {names[0]}", ""), Metric(f"B {names[1]}", "")]
         if len(written.rows):
-            yield _tools(contents, written, facets)
+            yield _tools(item, written, facets)
+            heads = [Metric(f"{letter} {name}", "") for letter, name in zip("AB", names, strict=True)]
             yield from written.rows.pieces(
                 Head(columns=2, metrics=heads, title=item.capitalize(), label="Pairs that differ")
             )
-        yield from _omissions(contents, written)
+        same, more = found.counts.unchanged - written.texts, written.texts - MOST_TEXTS
+        left = [f"{plural(same, item)} not shown: the same in both runs."] if same else []
+        if more > 0:
+            left.append(f"{plural(more, item)} more with another text and the same outcome: not shown.")
+        yield fill(TEMPLATE, "left", " ".join(left))
     finally:
         written.rows.close()
     words = (found.comparing.good.capitalize(), many(found.comparing.unit), many(item).capitalize())
-    tables = contents.groups.items()
-    yield fill(TEMPLATE, "more", score_table(found), tables, words, contents.command, contents.swapped)
-    yield end(_facts(contents), folder=FOLDER, row=item, cell="side", about="About this comparison")
+    yield fill(TEMPLATE, "more", score_table(found), contents.groups.items(), words, contents.command)
+    facts = [
+        (letter, " · ".join(filter(None, (side.name, side.source, side.began))))
+        for letter, side in zip("AB", contents.sides, strict=True)
+    ]
+    yield end(facts, folder=FOLDER, row=item, cell="side", about="About this comparison")
 
 
-def _page(contents: Contents) -> Page:
+def _page(contents: Contents, names: Sequence[str]) -> Page:
     """Returns the head of the page: verdict, and sentences on it."""
     found = contents.found
-    names = " → ".join(
-        f"{letter} {_shortened(side.title)}" for letter, side in zip("AB", contents.sides, strict=True)
-    )
     sources = dict.fromkeys(side.source for side in contents.sides if side.source)
-    other = contents.other_input()
-    lead = [other] if other else []
-    why = [text.replace(" %", "\u00a0%") for text in (*lead, *sentences(found), *_doubts(contents))]
-    tone = TONES.get(found.verdict, "")
-    return Page(
-        "Comparison", " and ".join(sources) or "two runs", names, tone, headline(found), why, folder=FOLDER
+    why = [text.replace(" %", "\u00a0%") for text in (contents.other_input, *sentences(found)) if text]
+    tone = {"better": "p", "worse": "f"}.get(found.verdict, "")
+    title, titles = (
+        " and ".join(sources) or "two runs",
+        " → ".join(map(" ".join, zip("AB", names, strict=True))),
     )
-
-
-def _doubts(contents: Contents) -> list[str]:
-    """Returns a sentence on whether the verdict rests on one model, or on all of them together."""
-    found, models = contents.found, contents.groups.get("model", ())
-    if len(models) < 2 or found.verdict == "no significant difference":  # noqa: PLR2004 - of one there is no other
-        return []
-    alone = [split.name for split in models if split.p_value <= found.test.level]
-    if not alone:
-        return ["No model changed significantly by itself; together they did."]
-    return [f"Of the models, only {alone[0]} changed significantly by itself."] if len(alone) == 1 else []
-
-
-def _sides(contents: Contents) -> bytes:
-    """Writes A and B, and what differs between their configurations."""
-    cards = [
-        _card(contents, side, facts)
-        for side, facts in zip(side_figures(contents), contents.facts, strict=True)
-    ]
-    settings = [
-        (setting.name, _diff_lines(setting.before, setting.after))
-        for setting in contents.settings or ()
-        if setting.is_long
-    ]
-    return fill(TEMPLATE, "sides", *cards, contents.differences(), settings)
+    return Page("Comparison", title, titles, tone, headline(found), why, folder=FOLDER)
 
 
 def _diff_lines(before: str, after: str) -> list[tuple[str, str]]:
@@ -229,26 +185,24 @@ def _diff_lines(before: str, after: str) -> list[tuple[str, str]]:
     return lines if left <= 0 else [*lines[:MOST_LINES], ("", f"… {plural(left, 'line')} more")]
 
 
-def _card(contents: Contents, side: SideFigures, facts: SideFacts) -> dict[str, Any]:
+def _card(contents: Contents, side: SideFigures) -> dict[str, object]:
     """Returns the title and the two lines of figures of one side."""
     found = contents.found
-    errors, skipped = (facts.outcomes.get(word, 0) for word in (Outcome.ERROR, Outcome.SKIPPED))
-    rate = f"{side.rate.replace('(', '(95% interval ')}"
     figures = (
-        plural(errors, "error") if errors else "",
-        f"{skipped:,} skipped" if skipped else "",
+        plural(side.errors, "error") if side.errors else "",
+        f"{side.skipped:,} skipped" if side.skipped else "",
         f"P95 {side.p95}" if side.p95 else "",
         side.cost,
     )
-    source = contents.sides[0 if side.letter == "A" else 1].source
+    good = f"{side.good:,} of {plural(side.total, noun(found))} {found.comparing.good}"
     return {
         "letter": side.letter,
         "word": contents.sides[0].by or {"A": "before", "B": "after"}[side.letter],
         "heading": side.heading,
-        "when": ", ".join(filter(None, [f"{side.began} UTC" if side.began else "", side.later])),
+        "when": f"{side.began} UTC" if side.began else "",
         "run": side.run if side.heading != side.run else "",
-        "source": source if source != side.heading else "",
-        "rate": f"{facts.good:,} of {plural(facts.total, noun(found))} {found.comparing.good}: {rate}",
+        "source": side.source if side.source != side.heading else "",
+        "rate": f"{good}: {side.rate.replace('(', '(95% interval ')}",
         "facts": [figure for figure in figures if figure],
     }
 
@@ -260,36 +214,31 @@ def _became(contents: Contents, texts: int) -> bytes:
     if bool(counts.broken) != bool(counts.fixed):
         rest.append(f"nothing {'fixed' if counts.broken else 'broken'}")
     if counts.changed:
-        became = "" if counts.broken or counts.fixed else f" ({listed_transitions(found)})"
-        rest.append(f"{counts.changed:,} changed{became}")
+        rest.append(f"{counts.changed:,} changed")
     if counts.unchanged:
         as_good = sum(number for word, number in found.unchanged.items() if word in GOOD)
         left = counts.unchanged - as_good
         kept = f"{as_good:,} {good}, {left:,} not" if left else f"all {good}"
         rest.append(f"{counts.unchanged:,} with the same outcome ({kept})")
     if texts:
-        rest.append(f"{texts:,} of them with {TEXT_WORDS.get(item, OTHER_TEXT).counted}")
+        rest.append(f"{texts:,} of them with another text")
     title = f"{plural(counts.pairs, item)}, by outcome"
     return fill(TEMPLATE, "became", title, counts.broken, counts.fixed, rest)
 
 
-def _tools(contents: Contents, written: _Spooled, facets: Sequence[str]) -> bytes:
+def _tools(item: str, written: _Spooled, facets: Sequence[str]) -> bytes:
     """Writes search, chips, choices and reasons."""
-    item = noun(contents.found)
-    chips = [
-        Chip("became", "broken", "✗ Broken"),
-        Chip("became", "fixed", "✓ Fixed"),
-        Chip("became", "changed", "Changed"),
-        Chip("became", "text", TEXT_WORDS.get(item, OTHER_TEXT).chip),
-    ]
+    labels = ("✗ Broken", "✓ Fixed", "Changed", "Text changed")
     counts = written.rows.answers("reason")
-    words, errors = written.wordings, written.errors
-    reasons = [Chip("reason", kind, words.of(kind), "e" if kind in errors else "f") for kind in counts]
+    reasons = [
+        Chip("reason", kind, written.wordings.of(kind), "e" if kind in written.errors else "f")
+        for kind in counts
+    ]
     return tools(
         written.rows,
         nouns=(item, many(item)),
-        search=f"Search names and {'decisions' if item == 'turn' else 'answers'}",
-        chips=chips,
+        search="Search names and answers",
+        chips=[Chip("became", sort, label) for sort, label in zip(SORTS, labels, strict=True)],
         choices=[(facet, facet.capitalize()) for facet in facets[2:]],
         reasons=reasons if counts.total() > 1 else (),
         lead="Broken because:",
@@ -313,34 +262,23 @@ def _spooled(contents: Contents, rows: Rows) -> _Spooled:
 
 def _row(contents: Contents, written: _Spooled, at: int, shown: Shown) -> PageRow:
     """Writes a pair."""
-    after = shown.pair[1]
-    texts = [texts.answer[: written.limit] for texts in (shown.before, shown.after)]
-    difference = compare_words(*texts, most_steps=written.steps)
-    before_after = [
-        _answer(item, text, parts, tag, written.limit)
-        for item, text, parts, tag in zip(
-            shown.pair,
-            (shown.before, shown.after),
-            (difference.before, difference.after),
-            ("del", "ins"),
-            strict=True,
-        )
-    ]
-    name, *about = _title(after)
+    texts, limit = (shown.before, shown.after), written.limit
+    difference = compare_words(*(each.answer[:limit] for each in texts), most_steps=written.steps)
+    name, *about = shown.pair.after.names
+    found = [{check.name: check for check in each.checks} for each in texts]
     row = PairRow(
         id=f"p{at + 1}",
         title=shown.name,
         name=name,
         about=" · ".join(about),
-        tags=after.tags,
+        tags=shown.pair.after.tags,
         notes=_notes(shown, difference),
         asked=shown.after.asked or shown.before.asked,
         system=_system(shown),
-        before=before_after[0],
-        after=before_after[1],
-        checks=_checks(shown),
-        again=_again(contents, shown),
-        pages=_pages(contents, shown),
+        before=_answer(shown, 0, difference.before, "del", limit),
+        after=_answer(shown, 1, difference.after, "ins", limit),
+        checks=[(name, found[0].get(name), found[1].get(name)) for name in found[0] | found[1]],
+        again=contents.again(shown),
     )
     html = fill(TEMPLATE, "pair", row)
     return PageRow(row.id, html, row.before.outcome + row.after.outcome, _facets(contents, written, shown))
@@ -348,18 +286,19 @@ def _row(contents: Contents, written: _Spooled, at: int, shown: Shown) -> PageRo
 
 def _facets(contents: Contents, written: _Spooled, shown: Shown) -> dict[str, list[str]]:
     """Returns what a pair is filtered by."""
-    after = shown.pair[1]
+    after = shown.pair.after
     facets: dict[str, list[str]] = {"became": [shown.sort]}
-    for facet, value in facets_of(contents.found, after):
-        facets.setdefault(facet, []).append(value)
+    for facet, value in contents.facets(after):
+        if facet in contents.groups:
+            facets.setdefault(facet, []).append(value)
     if shown.sort == "broken":
-        text, kind = reason_of(shown).partition("; ")[0], reason_kind(shown)
+        reason = (shown.reason or "no reason given").partition("; ")[0]
+        kind = _VALUES.sub(GAP, reason)[: Size.NAME]
         facets["reason"] = [kind]
-        written.wordings.add(Reason(text, kind, text if GAP in kind else kind))
+        written.wordings.add(Reason(reason, kind, reason if GAP in kind else kind))
         if after.outcome == Outcome.ERROR:
-            written.errors.update(facets["reason"])
-    kept = {"became", "reason", *contents.groups}
-    return {facet: values for facet, values in facets.items() if facet in kept}
+            written.errors.add(kind)
+    return facets
 
 
 def _system(shown: Shown) -> str:
@@ -367,76 +306,31 @@ def _system(shown: Shown) -> str:
     before, after = shown.before.system, shown.after.system
     if before == after or not before:
         return after
-    return f"A: {before}\n\nB: {after or NO_SYSTEM}"
-
-
-def _checks(shown: Shown) -> list[tuple[str, CheckText | None, CheckText | None]]:
-    """Pairs the checks of both answers by their names."""
-    before, after = ({check.name: check for check in each.checks} for each in (shown.before, shown.after))
-    return [(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])]
-
-
-def _again(contents: Contents, shown: Shown) -> list[tuple[str, str]]:
-    """Returns the commands that ask for an answer again, of A and of B."""
-    texts = (shown.before, shown.after)
-    commands = [
-        (letter, side.again(text.item))
-        for letter, side, text in zip("AB", contents.sides, texts, strict=True)
-    ]
-    return [(letter, command) for letter, command in commands if command]
-
-
-def _pages(contents: Contents, shown: Shown) -> list[tuple[str, str]]:
-    """Returns where the pages of both runs show the item, as far as they are known."""
-    found = zip("AB", contents.sides, (shown.before, shown.after), strict=True)
-    return [(letter, quote(side.page) + texts.anchor) for letter, side, texts in found if side.page]
-
-
-def _title(item: ComparedItem) -> list[str]:
-    """Names a pair: its unit first, then model, prompt and number."""
-    *names, last = item.key
-    if not last.startswith("#"):
-        return [*item.key]
-    return [name for name in names if name] + ([] if last == "#1" else [last])
-
-
-def reason_kind(shown: Shown) -> str:
-    """Returns the kind of a reason: values and numbers are taken out of it."""
-    reason = reason_of(shown) or "no reason given"
-    return _VALUES.sub("…", reason.partition("; ")[0])[: Size.NAME]
+    return f"A: {before}\n\nB: {after or '(no system message)'}"
 
 
 def _notes(shown: Shown, difference: TextDifference) -> list[str]:
     """Returns notes on a pair that its answers do not show by themselves."""
-    notes = []
-    if shown.sort == "broken" and shown.pair[1].outcome == Outcome.ERROR:
+    notes = shown.edits
+    if shown.sort == "broken" and shown.pair.after.outcome == Outcome.ERROR:
         notes.append("may be the API and not the change")
-    if shown.before.answer and shown.after.answer:
-        notes += {
-            "same": ["the answers are the same"],
-            "spaces": ["only white space differs"],
-            "rewritten": ["fully rewritten"],
-            "lines": ["long answers: whole lines are marked"],
-            "long": ["long answers: all between what both begin and end with is marked"],
-        }.get(difference.sort, [])
+    if shown.before.answer and shown.after.answer and difference.sort in NOTES:
+        notes.append(NOTES[difference.sort])
     return notes
 
 
-def _answer(
-    item: ComparedItem, texts: ItemTexts, parts: Sequence[Stretch], tag: str, limit: int
-) -> AnswerSide:
+def _answer(shown: Shown, at: int, parts: Sequence[Stretch], tag: str, limit: int) -> AnswerSide:
     """Prepares one side of a pair."""
-    ms = item.scores.get("latency_ms")
-    shown = texts.answer[:limit]
-    reason = texts.reason
+    item, texts = shown.pair[at], (shown.before, shown.after)[at]
+    ms, answer, reason = item.scores.get("latency_ms"), texts.answer[:limit], texts.reason
     return AnswerSide(
         outcome=Letter.of(Outcome(item.outcome)),
         word=item.word,
         took="" if not ms else latency(ms),
         reason=reason if len(reason) <= Size.TEXT else f"{reason[: Size.TEXT]}…",
-        parts=list(_folded(parts)) if shown else [],
+        parts=list(_folded(parts)) if answer else [],
         tag=tag,
-        is_code=bool(_CODE.match(shown)),
+        is_code=bool(_CODE.match(answer)),
         left=max(0, len(texts.answer) - limit) + texts.left,
         nothing="No answer." if item.outcome == Outcome.ERROR else "The answer is empty.",
     )
@@ -458,35 +352,3 @@ def _folded(parts: Sequence[Stretch]) -> Iterator[tuple[str, str]]:
             yield "", text[:AROUND]
         yield "far", text[AROUND if at else 0 : len(text) - AROUND]
         yield "", text[len(text) - AROUND :]
-
-
-def _omissions(contents: Contents, written: _Spooled) -> Iterator[bytes]:
-    """Yields the note on pairs that are not shown."""
-    item, omissions = noun(contents.found), list[str]()
-    same, more = contents.found.counts.unchanged - written.texts, written.texts - MOST_TEXTS
-    if same:
-        omissions.append(f"{plural(same, item)} not shown: the same in both runs.")
-    if more > 0:
-        omissions.append(f"{plural(more, item)} more with another text and the same outcome: not shown.")
-    if omissions:
-        yield fill(TEMPLATE, "left", " ".join(omissions))
-
-
-def _shortened(name: str) -> str:
-    """Shortens the name of a file to its last part."""
-    return name.rsplit("/", 1)[-1]
-
-
-def _facts(contents: Contents) -> Iterator[tuple[str, str]]:
-    """Yields what was compared, for the fold at the foot."""
-    found = contents.found
-    test, counts, unit = found.test, found.counts, found.comparing.unit
-    for letter, side in zip("AB", contents.sides, strict=True):
-        yield letter, " · ".join(filter(None, (side.name, side.source, side.began)))
-    yield "in both", f"{plural(counts.pairs, noun(found))}; the test counts {plural(test.units, unit)}"
-    yield "test", f"McNemar ({test.method}), p {test.p_value:.4g}, exact {test.exact_p:.4g}"
-    if rate := found.scores.get(PASS_RATE):
-        yield "interval of the rate", f"{METHODS.get(rate.method, rate.method)}, by {unit}"
-    yield "level", f"{test.level:g}, for each of what is judged {test.level_each:g}"
-    yield "only in A, only in B", f"{counts.only_a:,}, {counts.only_b:,}"
-    yield "skipped in A, in B", f"{counts.skipped_a:,}, {counts.skipped_b:,}"

@@ -4,16 +4,15 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from producer.aggregate.comparison import Comparison
 from producer.report.cells import Size, markdown
-from producer.report.comparison.contents import Contents, PairGroup, Shown
-from producer.report.comparison.side_figures import side_figures
+from producer.report.comparison.contents import Contents, Shown
 from producer.report.comparison.word_difference import Stretch, compare_words
 from producer.report.comparison.wording import (
+    MARKS,
+    ScoreTable,
     counted,
     headline,
     noun,
-    reason_of,
     score_table,
     sentences,
     transitions,
@@ -24,7 +23,6 @@ MOST_ANSWERS: Final = 50
 """Pairs of a list whose answers are written beside each other."""
 ANSWER_CHARS: Final = 2_000
 """Of each of two answers of a pair, `MOST_ANSWERS` times."""
-MARKS: Final = {"better": "✓", "worse": "✗"}
 HEADINGS: Final = {
     "broken": "Broken",
     "fixed": "Fixed",
@@ -35,71 +33,62 @@ HEADINGS: Final = {
 
 def comparison_markdown(contents: Contents) -> Iterator[str]:
     """Yields the lines of a comparison."""
-    found = contents.found
-    yield from ("# Comparison", "", f"**{MARKS.get(found.verdict, '=')} {headline(found)}**", "")
-    if other_input := contents.other_input():
-        yield from (f"**{markdown(other_input)}**", "")
-    good = found.comparing.good
-    yield from _sides(contents, good)
-    yield from ("", markdown(" ".join(sentences(found))), "", markdown(contents.differences()))
-    yield from ("", counted(found))
-    if changes := transitions(found):
-        yield from ("", markdown(changes))
-    yield from _scores(found)
-    for facet, groups in contents.groups.items():
-        yield from _groups(facet, groups, good, many(noun(found)))
-    yield from _pairs(contents)
-    yield from ("", f"Compare again: `{markdown(contents.command)}`")
-
-
-def _sides(contents: Contents, good: str) -> Iterator[str]:
-    """Writes the table of A and B."""
-    sides, one = side_figures(contents), contents.sides[0]
-    wants_cost = any(side.p95 or side.cost for side in sides)
-    more = " 95th percentile | cost |" if wants_cost else ""
-    items = many(noun(contents.found))
-    yield f"| | {one.by or 'run'} | input | started (UTC) | {items} | {good} (95% interval) |{more}"
-    yield f"| --- | --- | --- | --- | ---: | --- |{' --- | --- |' if wants_cost else ''}"
-    for side in sides:
-        cells = [
+    found, sides = contents.found, contents.figures
+    good, items = found.comparing.good, many(noun(found))
+    yield from ("# Comparison", "", f"**{MARKS[found.verdict]} {headline(found)}**", "")
+    if contents.other_input:
+        yield from (f"**{markdown(contents.other_input)}**", "")
+    columns = ["", contents.sides[0].by or "run", "input", "started (UTC)", items, f"{good} (95% interval)"]
+    rows = [
+        [
             side.letter,
             side.title,
             f"{side.run_id} {side.source}".strip(),
             side.began,
-            side.size,
+            f"{side.total:,}",
             side.rate,
         ]
-        if wants_cost:
-            cells += [side.p95, side.cost]
-        yield f"| {' | '.join(map(markdown, cells))} |"
+        for side in sides
+    ]
+    if any(side.p95 or side.cost for side in sides):
+        columns += ["95th percentile", "cost"]
+        rows = [[*row, side.p95, side.cost] for row, side in zip(rows, sides, strict=True)]
+    yield from _table(columns, rows, numbers=[4])
+    yield from ("", markdown(" ".join(sentences(found))), "", markdown(contents.differences))
+    yield from ("", counted(found))
+    if changes := transitions(found):
+        yield from ("", markdown(changes))
+    yield from _scores(score_table(found))
+    for facet, groups in contents.groups.items():
+        columns = [facet, items, f"{good} in A", f"{good} in B", "broken", "fixed", "p"]
+        yield from (
+            "",
+            *_table(columns, [[group.name, *group.cells] for group in groups], numbers=range(1, 7)),
+        )
+    yield from _pairs(contents)
+    yield from ("", f"Compare again: `{markdown(contents.command)}`")
 
 
-def _scores(found: Comparison) -> Iterator[str]:
-    """Writes the table of scores; checks that did not change are folded below it."""
-    table = score_table(found)
-    heads = (f"| {' | '.join(table.headings)} |", "| --- | ---: | ---: | ---: | --- | ---: |")
-    yield from ("", *heads, *map(_score_row, table.rows))
-    if table.note:
-        yield from ("", markdown(table.note))
-    if table.same:
-        summary = f"{plural(len(table.same), 'check')} with the same mean in both"
-        yield from ("", f"<details><summary>{summary}</summary>", "", *heads, *map(_score_row, table.same))
-        yield from ("", "</details>")
+def _table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int] = ()
+) -> Iterator[str]:
+    """Writes a table; the columns of numbers are on the right."""
+    yield f"| {' | '.join(columns)} |".replace("|  |", "| |")
+    yield f"| {' | '.join('---:' if at in numbers else '---' for at in range(len(columns)))} |"
+    for row in rows:
+        yield f"| {' | '.join(map(markdown, row))} |"
 
 
-def _score_row(row: Sequence[str]) -> str:
-    """Writes a score as a row."""
-    return f"| {' | '.join(map(markdown, row))} |"
-
-
-def _groups(facet: str, groups: Sequence[PairGroup], good: str, items: str) -> Iterator[str]:
-    """Writes the table of one facet."""
-    yield from ("", f"| {facet} | {items} | {good} in A | {good} in B | broken | fixed | p |")
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for group in groups:
-        figures = (group.pairs, *group.passed, group.broken, group.fixed)
-        numbers = " | ".join(f"{number:,}" for number in figures)
-        yield f"| {markdown(group.name)} | {numbers} | {group.p_value:.2g} |"
+def _scores(scores: ScoreTable) -> Iterator[str]:
+    """Writes the scores; checks that did not change are folded below them."""
+    numbers = (1, 2, 3, 5)
+    yield from ("", *_table(scores.headings, scores.rows, numbers=numbers))
+    if scores.note:
+        yield from ("", markdown(scores.note))
+    if scores.same:
+        summary = f"{plural(len(scores.same), 'check')} with the same mean in both"
+        yield from ("", f"<details><summary>{summary}</summary>", "")
+        yield from (*_table(scores.headings, scores.same, numbers=numbers), "", "</details>")
 
 
 def _pairs(contents: Contents) -> Iterator[str]:
@@ -111,20 +100,15 @@ def _pairs(contents: Contents) -> Iterator[str]:
             last, number, answers = shown.sort, 0, []
             yield from ("", f"## {HEADINGS[last]}", "")
             if last != "text":
-                yield from ("| item | A | B | reason |", "| --- | --- | --- | --- |")
+                yield from _table(["item", "A", "B", "reason"], [])
         number += 1
         if shown.sort != "text":
-            yield _row(shown)
+            reason = "; ".join(filter(None, (*shown.edits, shown.reason)))
+            words = (markdown(text) for text in (shown.name, *(item.word for item in shown.pair)))
+            yield f"| {' | '.join(words)} | {markdown(reason, Size.REASON)} |"
         if number <= MOST_ANSWERS:
             answers += _answers(shown)
     yield from _folded(answers)
-
-
-def _row(shown: Shown) -> str:
-    """Writes a pair as a row."""
-    before, after = shown.pair
-    words = (markdown(text) for text in (shown.name, before.word, after.word))
-    return f"| {' | '.join(words)} | {markdown(reason_of(shown), Size.REASON)} |"
 
 
 def _folded(answers: Sequence[str]) -> Iterator[str]:

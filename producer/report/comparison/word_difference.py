@@ -80,16 +80,6 @@ def compare_words(before: str, after: str, *, most_steps: int = MOST_STEPS) -> T
     return TextDifference(_parts(ours, found[0]), _parts(theirs, found[1]), "long")
 
 
-def count_changed_lines(before: str, after: str) -> tuple[int, int]:
-    r"""Counts lines that are only in the one text, and only in the other.
-
-    >>> count_changed_lines("a\nb\nc", "a\nx\nc\nd")
-    (1, 2)
-    """
-    lines = compare_lines(before, after)
-    return sum(mark == "-" for mark, _ in lines), sum(mark == "+" for mark, _ in lines)
-
-
 def compare_lines(before: str, after: str) -> list[tuple[str, str]]:
     r"""Returns the lines of both texts in order, each with `-` (only before), `+` (only after) or a blank.
 

@@ -1,7 +1,7 @@
 """Writes a comparison of two runs in rows and sentences: for the terminal, for Markdown and for a page."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from producer.aggregate.compared_items import CHECK_PREFIX, Comparing
 from producer.aggregate.comparison import PASS_RATE, Comparison, can_differ
@@ -17,7 +17,13 @@ NAMES: Final = {
     "cost_usd": "cost per {item}",
 }
 """Scores as people read them."""
-NO_INTERVAL: Final = "-"
+LISTS: Final = ("broken", "fixed", "changed")
+"""What became of items, in the order in which it is always written."""
+MARKS: Final = {"better": "✓", "worse": "✗", "no significant difference": "="}
+"""Of verdicts."""
+FEW: Final = 10
+"""Changed units below which a test finds little; fewer than five are never significant at a level of 0.05."""
+_OBVIOUS: Final = {"passed → failed", "failed → passed"}
 
 
 class ScoreTable(NamedTuple):
@@ -39,11 +45,21 @@ def score_table(found: Comparison) -> ScoreTable:
         (name for name in checks if checks[name].difference), key=lambda name: -abs(checks[name].difference)
     )
     shown = [*(name for name in found.scores if name not in checks), *changed]
+    starred = [name for name in shown if _has_star(found, name)]
+    note = ""
+    if starred == [PASS_RATE]:
+        note = "* more than chance, by McNemar's test."
+    elif starred:
+        one_in = round(1 / found.test.level_each)
+        note = f"the interval leaves out 0; by chance, this happens for 1 in {one_in} unchanged scores."
+        rate = score_name(found.comparing, PASS_RATE)
+        by_test = f"more than chance: {rate} by McNemar's test, other scores where "
+        note = f"* {by_test if PASS_RATE in starred else ''}{note}"
     return ScoreTable(
         ("score", "A", "B", "change", f"{level_of(found)} interval", many(found.comparing.unit)),
         [_row(found, name) for name in shown],
         [_row(found, name) for name, score in checks.items() if not score.difference],
-        _star_note(found),
+        note,
     )
 
 
@@ -69,8 +85,6 @@ def change_of(name: str, value: float) -> str:
 
     >>> change_of("latency_ms", -12.3), change_of("cost_usd", -0.5), change_of("pass_rate", 0.05)
     ('-12 ms', '-$0.500000', '+5.0 pts')
-    >>> change_of("score", 0.0)
-    '0'
     """
     units = {"latency_ms": " ms", PASS_RATE: " pts", "keywords_found": " pts"}
     return _signed(name, value) + units.get(name, "") if value else "0"
@@ -92,8 +106,6 @@ def amount_of(name: str, value: float) -> str:
 
     >>> amount_of("cost_usd", 0.00002), amount_of("pass_rate", 0.5), amount_of("score", 0.5)
     ('$0.000020', '50.0%', '0.500')
-    >>> amount_of("cost_usd", 0.0), amount_of("cost_usd", 1e-7)
-    ('$0', '<$0.000001')
     """
     if name == "latency_ms":
         return latency(value)
@@ -109,7 +121,7 @@ def _row(found: Comparison, name: str) -> list[str]:
         amount_of(name, score.a),
         amount_of(name, score.b),
         f"{change} *" if _has_star(found, name) else change,
-        interval_of(found, name) or NO_INTERVAL,
+        interval_of(found, name) or "-",
         f"{score.n:,}",
     ]
 
@@ -119,21 +131,6 @@ def _has_star(found: Comparison, name: str) -> bool:
     if name == PASS_RATE:
         return found.test.is_significant
     return bool(interval_of(found, name)) and found.scores[name].leaves_out_zero
-
-
-def _star_note(found: Comparison) -> str:
-    """Explains the stars of a table."""
-    starred = [name for name in found.scores if _has_star(found, name)]
-    if not starred:
-        return ""
-    if starred == [PASS_RATE]:
-        return "* more than chance, by McNemar's test."
-    one_in = round(1 / found.test.level_each)
-    by_chance = f"the interval leaves out 0; by chance, this happens for 1 in {one_in} unchanged scores"
-    if PASS_RATE not in starred:
-        return f"* {by_chance}."
-    rate = score_name(found.comparing, PASS_RATE)
-    return f"* more than chance: {rate} by McNemar's test, other scores where {by_chance}."
 
 
 def _signed(name: str, value: float) -> str:
@@ -149,7 +146,7 @@ def _signed(name: str, value: float) -> str:
         return "0" if not size else f"{'-' if value < 0 else '+'}{cost_each(size)}"
     else:
         text = f"{size:.3f}" if _is_score(name) else f"{100 * size:.1f}"
-    return f"{'-' if value < 0 else '+'}{text}" if text.strip("$0.") else text
+    return f"{'-' if value < 0 else '+'}{text}" if text.strip("0.") else text
 
 
 def _is_score(name: str) -> bool:
@@ -157,45 +154,54 @@ def _is_score(name: str) -> bool:
     return name in {"rouge_l", "score"} or name.startswith(CHECK_PREFIX)
 
 
-if TYPE_CHECKING:
-    from producer.report.comparison.contents import Shown
-
-LISTS: Final = ("broken", "fixed", "changed")
-"""What became of items, in the order in which it is always written."""
-TONES: Final = {"better": "p", "worse": "f"}
-"""Letters of outcomes by verdict."""
-ALMOST_NEVER: Final = 0.0001
-FEW: Final = 10
-"""Changed units below which a test finds little; fewer than five are never significant at a level of 0.05."""
-_OBVIOUS: Final = {"passed → failed", "failed → passed"}
-
-
 def headline(found: Comparison) -> str:
     """Returns a sentence on what changed from A to B: broken before fixed before changed."""
-    counts, regressions = found.counts, found.regressions
+    counts, regressions, item = found.counts, found.regressions, noun(found)
     if not (counts.broken or counts.fixed or counts.changed or regressions):
-        item = noun(found)
         every = f"the only {item}" if counts.pairs == 1 else f"all {plural(counts.pairs, item)}"
         return f"Nothing changed: {every} ended as before"
     names = (score_name(found.comparing, name) for name in regressions if name != "outcomes")
     scores = ", ".join(plain(name.removeprefix("mean ")) for name in names)
-    also = ", also" if "outcomes" in regressions else ""
-    where = f"{also} in {scores}" if scores else ""
+    where = f"{', also' if 'outcomes' in regressions else ''} in {scores}" if scores else ""
     lead = {"better": "B is better", "worse": f"B is worse{where}"}.get(found.verdict)
     return f"{lead or 'No significant difference'}: {_changes(found)}"
 
 
 def sentences(found: Comparison) -> list[str]:
     """Writes what the test found, by how much the rate and judged scores changed, and what is in doubt."""
-    written = [_test_sentence(found), *_judged_sentences(found), _rate_sentence(found)]
-    errors = sum(after.word == Outcome.ERROR for _, after in found.pairs.broken)
+    return [sentence for sentence in _sentences(found) if sentence]
+
+
+def _sentences(found: Comparison) -> Iterator[str]:
+    counts, item, broken = found.counts, found.comparing.item, found.pairs.broken
+    yield _test_sentence(found)
+    edited = sum(pair.has_other_expectation for pair in found.pairs.differing())
+    if edited:
+        ended = found.counts.pairs - found.counts.unchanged
+        lead = f"{edited:,} of the {ended:,} that" if ended > 1 else "The one that"
+        yield f"{lead} ended differently had another expectation in A: no test counts this."
+    for name in found.regressions:
+        if name in found.scores:
+            subject = plain(score_name(found.comparing, name))
+            yield (
+                f"{subject[:1].upper()}{subject[1:]} is worse by more than chance: "
+                f"{change_of(name, found.scores[name].difference)} ({level_of(found)} interval"
+                f" {interval_of(found, name)})."
+            )
+    yield _rate_sentence(found)
+    errors = sum(pair.after.word == Outcome.ERROR for pair in broken)
     if errors:
-        broken = found.counts.broken
-        of = f"{errors:,} of the {broken:,} broken" if broken > 1 else "The broken one"
-        ended = "ended in errors" if errors > 1 else "ended in an error"
-        written.append(f"{of} {ended} in B: that may be the API and not the change.")
-    written.append(_left_out(found))
-    return [sentence for sentence in written if sentence]
+        of = f"{errors:,} of the {len(broken):,} broken" if len(broken) > 1 else "The broken one"
+        ended_in = "ended in errors" if errors > 1 else "ended in an error"
+        yield f"{of} {ended_in} in B: that may be the API and not the change."
+    left_out = {
+        "only in A": counts.only_a,
+        "only in B": counts.only_b,
+        "skipped in A": counts.skipped_a,
+        "skipped in B": counts.skipped_b,
+    }
+    if parts := [f"{plural(number, item)} {where}" for where, number in left_out.items() if number]:
+        yield f"Not compared: {', '.join(parts)}."
 
 
 def noun(found: Comparison) -> str:
@@ -203,11 +209,6 @@ def noun(found: Comparison) -> str:
     comparing, counts = found.comparing, found.counts
     has_one_each = counts.pairs == found.test.units and counts.are_all_paired
     return comparing.unit if comparing.item == "answer" and has_one_each else comparing.item
-
-
-def reason_of(shown: "Shown") -> str:
-    """Returns why B did not pass, else why A did not."""
-    return shown.after.reason or (f"was: {shown.before.reason}" if shown.before.reason else "")
 
 
 def counted(found: Comparison) -> str:
@@ -225,12 +226,8 @@ def transitions(found: Comparison) -> str:
     counts, share = found.counts, found.changed_share
     changed = f"{counts.pairs - counts.unchanged:,} of {plural(counts.pairs, noun(found))}"
     rate = f"{percent(share.value)}, 95% interval {'-'.join(bounds(share))}%"
-    return f"{changed} ended differently ({rate}): {listed_transitions(found)}."
-
-
-def listed_transitions(found: Comparison) -> str:
-    """Lists what became what, with counts."""
-    return ", ".join(f"{number:,} {plain(name)}" for name, number in found.transitions.items())
+    listed = ", ".join(f"{number:,} {plain(name)}" for name, number in found.transitions.items())
+    return f"{changed} ended differently ({rate}): {listed}."
 
 
 def _sized(found: Comparison) -> str:
@@ -260,7 +257,7 @@ def _test_sentence(found: Comparison) -> str:
     test, unit = found.test, found.comparing.unit
     worse, better, units = test.worse, test.better, plural(test.units, unit)
     if not worse and not better:
-        if found.counts.broken:
+        if any(not pair.has_other_expectation for pair in found.pairs.broken):
             return f"No {unit} got better or worse in all: as many of its answers broke as were fixed."
         return f"None of {units} got better or worse." if test.units > 1 else ""
     if worse == better:
@@ -274,18 +271,6 @@ def _test_sentence(found: Comparison) -> str:
     changed = worse + better
     few = f"; {plural(changed, f'changed {unit}')} {'is' if changed == 1 else 'are'} too few to decide"
     return f"{split}, which may be chance ({p}){few if changed < FEW else ''}."
-
-
-def _judged_sentences(found: Comparison) -> Iterator[str]:
-    """Writes by how much each judged score became worse, with the interval that shows it."""
-    for name in found.regressions:
-        if name in found.scores:
-            subject = plain(score_name(found.comparing, name))
-            yield (
-                f"{subject[:1].upper()}{subject[1:]} is worse by more than chance: "
-                f"{change_of(name, found.scores[name].difference)} ({level_of(found)} interval"
-                f" {interval_of(found, name)})."
-            )
 
 
 def _rate_sentence(found: Comparison) -> str:
@@ -309,29 +294,13 @@ def _rate_sentence(found: Comparison) -> str:
     return f"{sentence} This interval, computed by another method, {zero}; the verdict follows the test."
 
 
-def _left_out(found: Comparison) -> str:
-    """Counts what could not be compared."""
-    counts, item = found.counts, found.comparing.item
-    parts = [
-        f"{plural(number, item)} {where}"
-        for number, where in (
-            (counts.only_a, "only in A"),
-            (counts.only_b, "only in B"),
-            (counts.skipped_a, "skipped in A"),
-            (counts.skipped_b, "skipped in B"),
-        )
-        if number
-    ]
-    return f"Not compared: {', '.join(parts)}." if parts else ""
-
-
 def _p(value: float, level: float) -> str:
     """Writes a p-value with digits enough to be on its side of the level.
 
     >>> _p(0.0389, 0.05), _p(0.05013, 0.05), _p(1e-9, 0.05)
     ('= 0.039', '= 0.0501', '< 0.0001')
     """
-    if value < ALMOST_NEVER:
+    if value < 0.0001:  # noqa: PLR2004 - almost never
         return "< 0.0001"
     texts = (f"{value:.{digits}g}" for digits in range(2, 17))
     return f"= {next((text for text in texts if (float(text) <= level) == (value <= level)), value)}"

@@ -7,8 +7,7 @@ from typing import Any, Final
 import pytest
 
 from producer import kinds
-from producer.aggregate.compared_items import Items, items_of, split_by
-from producer.aggregate.compared_lines import lines_of_results
+from producer.aggregate.compared_items import Items, items_of, lines_of_results
 from producer.aggregate.comparison import (
     ChangedItem,
     ComparedCounts,
@@ -370,9 +369,32 @@ def test_scores_count_by_the_weights_of_cases_as_in_reports() -> None:
     assert (round(found["score"].a, 4), round(found["score"].b, 4)) == (reported.value,) * 2
     assert found["pass_rate"].a == 0.25
     both = cases(*(weighted(at, score, 9 - 8 * at, by) for by in "ab" for at, score in enumerate((1.0, 0.0))))
-    parts = split_by(both, "prompt")
+    parts = both.parts("prompt")
     within = compare(CASES, parts["a"], parts["b"]).scores
     assert (within["score"].a, within["pass_rate"].a) == (0.9, 0.5)
+
+
+def test_an_edited_expectation_is_no_regression() -> None:
+    """Pairs that were judged by another expectation are listed and named, and no test counts them."""
+    hashes = [{"input_hash": "aa", "expectation_hash": each} for each in ("bb", "cc")]
+    before = cases(*[case(number) | hashes[0] for number in range(12)])
+    edited = range(9)
+    after = cases(
+        *[case(at, "failed" if at in edited else "passed") | hashes[at in edited] for at in range(12)]
+    )
+    found = compare(CASES, before, after, judged=("score",))
+    document = document_of(found)
+    assert (found.counts.broken, found.test.worse, found.regressions) == (9, 0, [])
+    assert found.scores["pass_rate"].n == 3
+    assert document.expectation_changed == tuple(f"case {at + 1} · m" for at in edited)
+    assert document.input_changed == ()
+    assert headline(found).startswith("No significant difference: 9 of 12 cases broken")
+    assert (
+        "9 of the 9 that ended differently had another expectation in A: no test counts this."
+        in sentences(found)
+    )
+    other = cases(*[case(at) | hashes[0] | {"input_hash": "dd" if at == 3 else "aa"} for at in range(12)])
+    assert document_of(compare(CASES, before, other)).input_changed == ("case 4 · m",)
 
 
 def test_weights_decide_with_a_judged_score() -> None:

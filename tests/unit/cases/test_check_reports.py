@@ -11,8 +11,7 @@ import msgspec
 import pytest
 import yaml
 
-from producer.aggregate.compared_items import COMPARED_CASES, Items, items_of, label, split_by
-from producer.aggregate.compared_lines import CaseLine
+from producer.aggregate.compared_items import COMPARED_CASES, CaseLine, Items, items_of
 from producer.aggregate.comparison import ComparedNames, ComparedSide, compare
 from producer.aggregate.gates import judge_gates, parse_gate
 from producer.aggregate.statistics import clustered_mean
@@ -298,19 +297,19 @@ def items(tag: str | None = None) -> Items:
 
 def test_prompts_of_one_run_are_compared_case_by_case() -> None:
     """The cases of two prompts are pairs; McNemar's test counts cases, not answers."""
-    terse, long = split_by(items(), "prompt").values()
+    terse, long = items().parts("prompt").values()
     found = compare(CASES, terse, long)
     assert (found.counts.pairs, found.counts.broken) == (4, 2)
     assert (found.test.units, found.test.worse) == (2, 1)
     assert found.scores["score"].difference == pytest.approx(-0.5 / 2)
     assert found.scores["check:short"].b == pytest.approx(0.625)
-    assert label(found.pairs.broken[0][1].key) == "c1 · alpha"
+    assert found.pairs.broken[0].after.label == "c1 · alpha"
     assert ["check:short", "1.000", "0.625"] in [row[:3] for row in score_table(found).rows]
 
 
 def test_models_of_one_run_are_compared_prompt_by_prompt() -> None:
     """The prompt stays in the identity of a case."""
-    alpha, beta = split_by(items(), "model").values()
+    alpha, beta = items().parts("model").values()
     found = compare(CASES, alpha, beta)
     assert (found.counts.pairs, found.counts.only_a) == (4, 0)
 

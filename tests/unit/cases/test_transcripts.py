@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from producer.aggregate.compared_lines import CaseLine, ComparedCase
+from producer.aggregate.compared_items import CaseLine, ComparedCase
 from producer.report.comparison.item_texts import texts_of_case
 from shared.contracts.case_run import CasePayload
 from shared.contracts.sent_messages import messages_as_sent

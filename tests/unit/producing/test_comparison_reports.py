@@ -8,9 +8,9 @@ import pytest
 from producer.aggregate.comparison import ComparedSide, compare
 from producer.cli.compare_inputs import sides_within
 from producer.report.comparison.contents import Contents
-from producer.report.comparison.side_figures import side_figures
 from producer.report.comparison.to_html import comparison_page
 from producer.report.comparison.to_markdown import comparison_markdown
+from shared.contracts.case_hashes import hash_of
 from shared.kinds import CASES, QUERIES, TURNS
 from tests.support.comparisons import ALIKE, case_line, comparison
 from tests.support.query_results import HOSTILE, answered
@@ -86,17 +86,18 @@ def test_what_differs_between_the_runs_is_one_line(before: Any, after: Any, sent
     """Settings by their names; long ones by their lines; what reports do not contain is not claimed."""
     lines = [[case_line(1, "yes", is_good=is_good, known=ALIKE)] for is_good in (True, False)]
     with comparison(*lines, configurations=(before, after)) as contents:
-        assert sentence in contents.differences()
+        assert sentence in contents.differences
     with comparison(lines[0], lines[0], configurations=({}, {})) as contents:
-        assert contents.differences() == "No setting differs."
+        assert contents.differences == "No setting differs."
 
 
 def test_other_inputs_and_criteria_are_counted_by_case() -> None:
     """What was asked belongs to what differs, wherever a run says it."""
-    before = [case_line(number, "yes", asked="Hi", expected="{}") for number in range(3)]
-    after = [case_line(number, "yes", asked=f"Hi{'!' * number}", expected="{}") for number in range(3)]
+    before = [case_line(number, "yes", known=ALIKE) for number in range(3)]
+    other = ALIKE._replace(asked=hash_of("Why?"))
+    after = [case_line(number, "yes", known=other if number else ALIKE) for number in range(3)]
     with comparison(before, after, configurations=({}, {})) as contents:
-        assert contents.differences() == "One thing differs: input of cases case-1 and case-2."
+        assert contents.differences == "One thing differs: input of cases case-1 and case-2."
 
 
 def test_groups_are_compared_one_by_one() -> None:
@@ -179,14 +180,14 @@ def test_a_total_is_compared_only_with_one_of_the_same_items() -> None:
     before = [case_line(number, "yes") for number in range(4)]
     slower = [case_line(number, "yes", ms=1800) | {"cost_usd": 0.002} for number in range(8)]
     with comparison(before, slower) as contents:
-        unequal = side_figures(contents)
+        unequal = contents.figures
     with comparison(before, slower[:4]) as contents:
-        equal = side_figures(contents)
-    assert [(side.size, side.p95, side.cost) for side in unequal] == [
-        ("4", "900 ms", "$0.0040, $0.001000 per answer"),
-        ("8", "1,800 ms", "$0.02, $0.002000 per answer"),
+        equal = contents.figures
+    assert [(side.total, side.p95, side.cost) for side in unequal] == [
+        (4, "900 ms", "$0.0040, $0.001000 per answer"),
+        (8, "1,800 ms", "$0.02, $0.002000 per answer"),
     ]
-    assert (equal[1].p95, equal[1].cost) == ("1,800 ms (+100%)", "$0.0080, $0.002000 per answer (+100%)")
+    assert (equal[1].p95, equal[1].cost) == ("1,800 ms", "$0.0080, $0.002000 per answer")
 
 
 def test_latencies_of_copies_are_left_out_and_the_rest_counted() -> None:
@@ -197,7 +198,7 @@ def test_latencies_of_copies_are_left_out_and_the_rest_counted() -> None:
         for number in range(8)
     ]
     with comparison(before, after) as contents:
-        sides, latency = side_figures(contents), contents.found.scores["latency_ms"]
+        sides, latency = contents.figures, contents.found.scores["latency_ms"]
     assert [side.p95 for side in sides] == ["900 ms", "1,800 ms (1 timed)"]
     assert (latency.b, latency.n) == (1800, 1)
 
@@ -244,7 +245,7 @@ def test_parts_of_one_run_are_named_by_what_is_compared() -> None:
         document = found.as_document(one.as_document(), other.as_document())
         within = Contents(document, found, (one, other), "proctor compare run-a --by model")
         rows = [line for line in comparison_markdown(within) if line.startswith("| ")]
-        named = [(side.letter, side.title, side.run_id, side.source) for side in side_figures(within)]
+        named = [(side.letter, side.title, side.run_id, side.source) for side in within.figures]
     assert rows[0].startswith("| | model | input | started (UTC) | cases |")
     assert named == [("A", "m", "run-a", "bench.yaml"), ("B", "n", "run-a", "bench.yaml")]
     assert document.a == ComparedSide("run-a model m", "bench.yaml")
@@ -255,12 +256,12 @@ def test_runs_of_different_inputs_are_called_so_first() -> None:
     lines = [case_line(1, "yes")]
     with comparison(lines, lines) as contents:
         one, other = contents.sides
-        assert contents.other_input() == ""
+        assert contents.other_input == ""
         unlike = replace(contents, sides=(one._replace(bench="capitals"), other._replace(source="b.yaml")))
         text = text_of(unlike)
         page = page_of(unlike)
         unknown = replace(contents, sides=(one, other._replace(source="")))
-        assert unknown.other_input() == ""
+        assert unknown.other_input == ""
     sentence = "These runs are of different inputs: A of capitals (bench.yaml), B of b.yaml."
     assert text.index(sentence) < text.index("| A |")
     assert page.index(sentence) < page.index("A, before")
@@ -272,12 +273,12 @@ def test_answers_that_are_judged_again_are_of_the_same_input() -> None:
     with comparison(lines, lines, configurations=settings) as contents:
         one, other = (side._replace(bench="capitals") for side in contents.sides)
         again = replace(contents, sides=(one, other._replace(source="answers of another run")))
-        assert again.other_input() == ""
-        assert again.differences() == "One thing differs: recorded outputs false → true."
+        assert again.other_input == ""
+        assert again.differences == "One thing differs: recorded outputs false → true."
 
 
 def test_the_panel_has_what_was_sent_what_was_checked_and_a_command() -> None:
-    """System message, checks by their names and a command for each run; reports link to their pages."""
+    """System message, checks by their names, and the command that asks B again."""
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "How long?"}]
     rubric = {"name": "rubric: Says that it does not exist.", "check": "rubric", "score": 0.25}
     checks = [[rubric | {"passed": passed, "reason": "It has 0 words of it."}] for passed in (True, False)]
@@ -285,33 +286,34 @@ def test_the_panel_has_what_was_sent_what_was_checked_and_a_command() -> None:
         [case_line(1, text, is_good=is_good, checks=found, messages=messages, item_id="case-1")]
         for text, is_good, found in (("14 days", True, checks[0]), ("30 days", False, checks[1]))
     ]
-    with comparison(*sides) as contents:
-        one, other = (side._replace(is_stored=True, label=side.name[-1:]) for side in contents.sides)
-        page = page_of(replace(contents, sides=(one, other._replace(page="b side.html"))))
+    with comparison(*sides, configurations=({}, {})) as contents:
+        one, other = (side._replace(label=side.name[-1:]) for side in contents.sides)
+        page = page_of(replace(contents, sides=(one, other)))
         text = text_of(contents)
     assert 'data-part="system">Be brief.</div>' in page
     assert '<th scope="row" dir="auto">rubric: Says that it does not exist.</th>' in page
     assert "proctor retry run-b --item case-1" in page
-    assert 'href="b%20side.html#c2">B</a>' in page
-    assert "proctor compare run-b run-a" in page
     assert "rubric: Says that it does not exist: It has 0 words of it." in text.replace("\\", "")
 
 
 def test_cards_are_headed_by_names_then_times_then_ids() -> None:
-    """A run's name heads its card, else its bench; how much later B began stands beside its time."""
+    """A run's name heads its card, else its bench; its id stands below the time at which it began."""
     lines = [case_line(1, "yes")]
-    with comparison(lines, lines, names=("run-1m8", "run-1m9")) as contents:
+    with comparison(lines, lines, names=("run-1m8", "run-1m9"), configurations=({}, {})) as contents:
         one, other = contents.sides
         named = replace(
             contents,
             sides=(
-                one._replace(label="baseline", is_stored=True),
-                other._replace(bench="capitals", is_stored=True, began="2026-11-22T19:20:00Z"),
+                one._replace(label="baseline"),
+                other._replace(bench="capitals", began="2026-11-22T19:20:00Z"),
             ),
         )
-        cards = [(side.heading, side.run, side.later) for side in side_figures(named)]
+        cards = [(side.heading, side.run, side.began) for side in named.figures]
         page = page_of(named)
-    assert cards == [("baseline", "run-1m8", ""), ("capitals", "run-1m9", "2 hours later")]
+    assert cards == [
+        ("baseline", "run-1m8", "2026-11-22 17:20"),
+        ("capitals", "run-1m9", "2026-11-22 19:20"),
+    ]
     assert page.index("<bdi>baseline</bdi>") < page.index("2026-11-22 17:20 UTC") < page.index(">run-1m8<")
 
 

@@ -12,9 +12,13 @@ import pytest
 from producer.cli.comparison_output import print_comparison
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output
-from producer.report.comparison.configurations import query_configuration, turn_configuration
+from producer.report.comparison.configurations import (
+    query_configuration,
+    query_inputs,
+    turn_configuration,
+    turn_inputs,
+)
 from producer.report.comparison.contents import Contents
-from producer.report.comparison.item_inputs import query_inputs, turn_inputs
 from producer.report.comparison.to_html import comparison_page
 from producer.report.comparison.to_markdown import comparison_markdown
 from shared.codecs.item_rows import ItemRow
@@ -70,14 +74,14 @@ def edited(folder: Path, *edits: tuple[str, str], passes: bool = False) -> Itera
             "one polite sentence",
             'prompt short: system "Answer with one word." → "Answer with one polite sentence."',
         ),
-        ("Be brief.", "Be rude.", "system prompt of case norway"),
+        ("Be brief.", "Be rude.", "input of case norway"),
         (
             "What is the capital",
             "Name the capital",
             'prompt short: user "What is the capital of {{ country }}" → "Name the capital of {{ country }}"',
         ),
         ("max_tokens: 150", "max_tokens: 50", "params.max_tokens 150 → 50"),
-        ("contains: Lima", "contains: Peru", "criteria of case peru"),
+        ("contains: Lima", "contains: Peru", "expectation of case peru"),
     ],
     ids=["prompt's system", "case's system", "prompt's user", "option", "check"],
 )
@@ -87,7 +91,7 @@ def test_one_edit_is_named(
     """The terminal, Markdown and the page name the edited setting, and only that."""
     with edited(tmp_path, (old, new)) as contents:
         expected = f"One thing differs: {sentence}" + ("" if sentence.endswith('."') else ".")
-        assert contents.differences() == expected
+        assert contents.differences == expected
         print_comparison(Output(GlobalOptions()), contents, 20)
         markdown = "\n".join(comparison_markdown(contents))
         page = page_text(contents)
@@ -100,11 +104,10 @@ def test_nothing_is_chance_that_was_edited(tmp_path: Path) -> None:
     """Only where everything that was sent and every criterion is the same, chance is left."""
     with edited(tmp_path) as contents:
         assert (
-            contents.differences()
-            == "No setting differs: what changed is chance, or happened behind the API."
+            contents.differences == "No setting differs: what changed is chance, or happened behind the API."
         )
     with edited(tmp_path, passes=True) as contents:
-        assert contents.differences() == "No setting differs."
+        assert contents.differences == "No setting differs."
 
 
 @pytest.mark.parametrize(
@@ -118,7 +121,7 @@ def test_nothing_is_chance_that_was_edited(tmp_path: Path) -> None:
             "endpoint of careful http://localhost:3000/v1 → http://localhost:4000/v1",
         ),
         ("id: peru,", "id: peru, weight: 3,", "One thing differs: weight of case peru."),
-        ("id: peru,", "id: peru, at_least: 0.5,", "One thing differs: criteria of case peru."),
+        ("id: peru,", "id: peru, at_least: 0.5,", "One thing differs: expectation of case peru."),
         ("judge_model: null", "judge_model: openai/gpt-4o", "judges none → openai/gpt-4o"),
         ("judge_model: null", "judge_model: null, stream: true", "streaming false → true"),
         (
@@ -132,7 +135,25 @@ def test_nothing_is_chance_that_was_edited(tmp_path: Path) -> None:
 def test_other_edits_are_named_too(tmp_path: Path, old: str, new: str, sentence: str) -> None:
     """Endpoints, options of one model, judges, weights and thresholds; of headers not the values."""
     with edited(tmp_path, (old, new)) as contents:
-        assert sentence in contents.differences()
+        assert sentence in contents.differences
+
+
+def test_a_variable_of_checks_alone_is_no_input(tmp_path: Path) -> None:
+    """A column with the right answer decides the verdict, and one of the prompt the answer."""
+    bench = BENCH.replace("checks: [{contains: Lima}]", 'checks: [{contains: "{{ capital }}"}]').replace(
+        "{country: Peru}", "{country: Peru, capital: Lima}"
+    )
+    before, one = planned(plan(write(tmp_path, bench)))
+    after, other = planned(
+        plan(write(tmp_path, bench.replace("capital: Lima", "capital: Cusco"))), passes=False
+    )
+    with comparison(before, after, configurations=(one, other)) as contents:
+        text = "\n".join(comparison_markdown(contents))
+        page = page_text(contents)
+        assert contents.differences == "One thing differs: expectation of case peru."
+        assert contents.document.regressions == ()
+    assert "| passed | failed | expectation changed; " in text
+    assert page.count('<p class="note1">expectation changed</p>') == 4
 
 
 def test_two_edits_are_both_named(tmp_path: Path) -> None:
@@ -144,11 +165,11 @@ def test_two_edits_are_both_named(tmp_path: Path) -> None:
         ("Be brief.", "Hm."),
     )
     with edited(tmp_path, *[edit for edit in edits if edit[0] in BENCH]) as contents:
-        sentence = contents.differences()
+        sentence = contents.differences
     assert sentence == (
-        'Three things differ: prompt short: system "Answer with one word." → "Answer with two words.";'
-        " input of case peru; system prompt of case norway."
-    ).replace("Three", "3")
+        'Two things differ: prompt short: system "Answer with one word." → "Answer with two words.";'
+        " input of cases norway and peru."
+    ).replace("Two", "2")
 
 
 def lines_of(
@@ -158,17 +179,17 @@ def lines_of(
     run = replace(info(), kind=kind, snapshot=dict(snapshot))
     payloads = [msgspec.json.encode(item) for item in items]
     if kind is QUERIES:
-        read, results = query_inputs(run), [answered(item["id"], word) for item in items]
-        rows: list[Any] = [ItemRow(at, "p", b"", payload=each) for at, each in enumerate(payloads)]
+        results = [answered(item["id"], word) for item in items]
+        known = [query_inputs(run)(ItemRow(at, "p", b"", payload=each)) for at, each in enumerate(payloads)]
         configuration = query_configuration(run)
     else:
-        read = turn_inputs(run)
         results = [{**item, "decision": word, "reason": "", "response": None} for item in items]
         rows = [TurnRow(at, "m2u", b"", 0, 0, 1, each) for at, each in enumerate(payloads)]
+        known = [found for row in rows if (found := turn_inputs(run)(row))]
         configuration = turn_configuration(run)
     lines = [
-        {"outcome": "passed", "error": None, "result": result, "known": read(row)}
-        for row, result in zip(rows, results, strict=True)
+        {"outcome": "passed", "error": None, "result": result, "known": each}
+        for each, result in zip(known, results, strict=True)
     ]
     return lines, configuration
 
@@ -182,7 +203,7 @@ TURN: Final = {"threadId": "t", "messageId": "1", "message": "Hi", "affectSignal
     [
         ({}, {}, "No setting differs."),
         ({"query": "Why?"}, {}, "One thing differs: input of query Q-1."),
-        ({"must_contain": ["30"]}, {}, "One thing differs: criteria of query Q-1."),
+        ({"must_contain": ["30"]}, {}, "One thing differs: expectation of query Q-1."),
         ({}, {"query_at": "/text"}, "One thing differs: place of the query /query → /text."),
         ({}, {"headers": {"X-Tenant": "b"}}, "One thing differs: headers.X-Tenant (another value)."),
         ({}, {"places": {"answer": "/b"}}, "One thing differs: places in the reply.answer /a → /b."),
@@ -198,7 +219,7 @@ def test_queries_are_truthful(item: Mapping[str, Any], run: Mapping[str, Any], s
     with comparison(
         sides[0][0], sides[1][0], kind=QUERIES, configurations=(sides[0][1], sides[1][1])
     ) as found:
-        assert found.differences() == sentence
+        assert found.differences == sentence
 
 
 @pytest.mark.parametrize(
@@ -224,7 +245,7 @@ def test_turns_are_truthful(
     before = lines_of(TURNS, base, [TURN], "must")
     after = lines_of(TURNS, {**base, **snapshot}, [{**TURN, **item}], word)
     with comparison(before[0], after[0], kind=TURNS, configurations=(before[1], after[1])) as found:
-        assert found.differences() == sentence
+        assert found.differences == sentence
 
 
 def test_ids_of_named_runs_are_whole_at_80_columns(
