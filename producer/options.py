@@ -12,6 +12,7 @@ from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.kinds import Kind
 from shared.ledger import Wake
 from shared.ledger.bounds import FIRST_LAYOUT
+from shared.redaction import Redactor
 
 if TYPE_CHECKING:
     from shared.contracts.case_config import ModelConfig, RunSettings
@@ -133,6 +134,8 @@ class SubmitOptions:
     """The `PlannedRun` of cases, where their file was read already."""
     baselines: object = None
     """The `Baselines` of queries, where their file was read already."""
+    redactor: Redactor | None = None
+    """What is replaced in texts before they are stored; None: nothing."""
     results_ttl_s: int = 30 * 24 * 3600
     """How long the run is kept after its end."""
     max_backlog_items: int = 5_000_000

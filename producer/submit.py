@@ -32,6 +32,7 @@ from shared.kinds import Kind
 from shared.ledger import Opened
 from shared.ledger.ledger import Ledger
 from shared.observability import tracing
+from shared.redaction import Redactor
 from shared.runs import RunStore
 from shared.runs.info import PATH_KEY
 
@@ -273,6 +274,10 @@ class Digest(Protocol):
         """Ends it."""
 
 
+def _redacted(text: str, redactor: Redactor | None) -> str:
+    return text if redactor is None else redactor.text(text)
+
+
 def _snapshot(source: Source, options: SubmitOptions, run_input: RunInput) -> bytes:
     """Encodes the settings that are stored with the run."""
     settings = {
@@ -280,7 +285,7 @@ def _snapshot(source: Source, options: SubmitOptions, run_input: RunInput) -> by
         "submitted_ms": now_ms(),
         "source": options.origin or PurePath(source.name).name,
         **({} if options.origin or source.path is None else {PATH_KEY: source.name}),
-        **({"name": options.name} if options.name else {}),
+        **({"name": _redacted(options.name, options.redactor)} if options.name else {}),
         **({FILE_KEY: key} if (key := file_key(source)) else {}),
         **run_input.snapshot,
         **({tracing.SNAPSHOT_KEY: context} if (context := tracing.traceparent()) else {}),

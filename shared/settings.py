@@ -29,6 +29,8 @@ LEASE_S: Final = 15.0
 MOST_DEFAULT_PROCESSES: Final = 4
 SHORTEST_LEASE_S: Final = 1.0
 """With shorter leases, pauses of a busy machine would look like dead workers."""
+REDACTED: Final = frozenset(("card", "mail"))
+"""What `PROCTOR_REDACT` can name; the rules are in `shared.redaction`."""
 _HOST: Final = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*|[0-9a-f:]+")
 """A host's name, all hosts below a name, or an address."""
 FROM_DEFAULT: Final = "default"
@@ -102,6 +104,23 @@ def names_in(text: str | None) -> tuple[str, ...]:
     (('a', 'b', 'c'), ())
     """
     return tuple((text or "").replace(",", " ").split())
+
+
+def _rules(text: str) -> str:
+    if not set(names_in(text.lower())) <= REDACTED:
+        raise ValueError(f"one or more of {', '.join(sorted(REDACTED))} are needed")
+    return ", ".join(names_in(text.lower()))
+
+
+def _patterns(text: str) -> str:
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            matches_nothing = re.compile(line).search("") is not None
+        except re.error as error:
+            raise ValueError(f"line {number} is not a regular expression: {error.msg}") from None
+        if matches_nothing:
+            raise ValueError(f"line {number} also matches the empty text")
+    return text
 
 
 def _yes_or_no(text: str) -> bool:
@@ -209,6 +228,10 @@ class Settings:
     """Seconds for which the threads of a named namespace are kept after their last commit."""
     cache_ttl_s: int = _setting(CACHE_TTL_S, _positive_whole)
     """Seconds for which a model's answer is reused for identical requests."""
+    redact: str | None = _setting(None, _rules)
+    """What is replaced in texts before they are stored: `mail`, `card` or both."""
+    redact_patterns: str | None = _setting(None, _patterns, mask=mask_secret)
+    """Regular expressions, one a line, whose matches are replaced in the same way."""
     confirm_calls: int = _setting(1_000, _whole)
     """Number of calls, judges and checks included, from which a terminal asks for confirmation; 0: never."""
     max_backlog_items: int = _setting(5_000_000, _positive_whole)

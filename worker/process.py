@@ -26,6 +26,7 @@ from shared.ledger import Wake
 from shared.ledger.ledger import Ledger
 from shared.observability import tracing
 from shared.processes.heartbeat import Heartbeat, sweep_dead
+from shared.redaction import redactor_of
 from shared.settings import Settings
 from worker.in_flight_limit import InFlightLimit
 from worker.lease_table import LeaseTable
@@ -103,6 +104,7 @@ class WorkerProcess:
             session=self.loop.session,
             confirm=self.leases.confirm,
             cache_ttl_s=self.settings.cache_ttl_s,
+            redactor=redactor_of(self.settings),
         )
 
     @contextmanager

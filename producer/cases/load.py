@@ -16,6 +16,7 @@ from producer.cases.bench_files import DATA_BYTES, read_source
 from producer.cases.bench_prompts import BenchPrompt, SentMessages, conversation, merged_calls
 from producer.cases.checks import labels_of
 from producer.cases.recorded import Key, read_recorded, readable, recorded_for
+from producer.cases.redacted_items import redacted_files, redacted_items, redacted_run
 from producer.git_state import git_info
 from producer.load.chunks import TYPICAL_CASE, Chunk, RunInput, chunk_size, dictionary_of, name_of, shape_of
 from producer.load.problems import Place, Problems, nearest
@@ -76,17 +77,24 @@ def load_cases(source: Source, options: SubmitOptions) -> RunInput:
         size, open_chunks = shape_of(plan.total, plan.run.concurrency)
     together = size if plan.run.recorded else min(plan.run.concurrency, size)
     run = msgspec.structs.replace(plan.run, together=together)
-    dictionary = dictionary_of(map(encode_case, plan.items()), plan.total, TYPICAL_CASE)
+    items, files, redactor = plan.items, plan.files, options.redactor
+    if redactor is not None:
+        run, files = redacted_run(run, redactor), redacted_files(run, files, redactor)
+        items = partial(redacted_items, items, redactor)
+    dictionary = dictionary_of(map(encode_case, items()), plan.total, TYPICAL_CASE)
+    described = plan.bench.config.description
+    if described and redactor is not None:
+        described = redactor.text(described)
     return RunInput(
-        case_chunks(plan.items(), size),
+        case_chunks(items(), size),
         {
             SNAPSHOT_KEY: msgspec.to_builtins(run),
             GIT_KEY: git_info(source.path.parent if source.path else Path()),
-            **({"description": described} if (described := plan.bench.config.description) else {}),
+            **({"description": described} if described else {}),
         },
         [f"cases={settings_digest(run)}"],
         max_open_chunks=open_chunks,
-        files={**plan.files, **dictionary, PLACES_FILE: stored_places(plan.bench.root, plan.cases)},
+        files={**files, **dictionary, PLACES_FILE: stored_places(plan.bench.root, plan.cases)},
         layout=TARGETS_LAYOUT,
     )
 

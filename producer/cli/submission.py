@@ -24,6 +24,7 @@ from producer.text import count, plural
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
 from shared.kinds import CASES, QUERIES, TURNS, Kind, kind_named
+from shared.redaction import redactor_of
 from shared.settings import variable_of
 
 MOST_NAME_CHARS: Final = 120
@@ -56,6 +57,7 @@ def unread(session: Session, file: str, choice: SubmitChoice, *, origin: str = "
         namespace=choice.input.namespace,
         summary_policy=SummaryPolicy(choice.input.summary_policy),
         signals_once=choice.input.signals_once,
+        redactor=redactor_of(settings),
         results_ttl_s=settings.results_ttl_s,
         max_backlog_items=settings.max_backlog_items,
         patience_s=settings.patience_s,

@@ -42,6 +42,7 @@ from shared.contracts.query_vocabulary import DEFAULT_API_URL, DEFAULT_DELAY_S
 from shared.errors import ConfigError, InfrastructureError, InputError, ProctorError
 from shared.kinds import QUERIES
 from shared.names import RunState
+from shared.redaction import redactor_of
 from shared.runs import RunInfo
 
 EXIT_FINISHED: Final = 0
@@ -208,6 +209,7 @@ class _Evaluation:
         )
         submit_options = SubmitOptions(
             queries=run,
+            redactor=redactor_of(settings),
             results_ttl_s=settings.results_ttl_s,
             max_backlog_items=settings.max_backlog_items,
             patience_s=settings.patience_s,

@@ -15,6 +15,7 @@ from shared.contracts.query_run import SNAPSHOT_KEY
 from shared.contracts.query_vocabulary import run_id_at
 from shared.errors import InputError
 from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT, PACKED_LAYOUT
+from shared.redaction import Redactor
 
 
 def load_queries(source: Source, options: SubmitOptions) -> RunInput:
@@ -29,6 +30,8 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
         options.on_warning(warning)
     following = start_at(baselines.queries, query_run.start_from or None)
     queries = choose(following, options.query_choice)
+    if options.redactor is not None:
+        queries = redacted(queries, options.redactor)
     total = len(queries) * query_run.repeat
     items = (
         (f"{query.id} #{again + 1}" if again else query.id, encode_baseline(query))
@@ -56,6 +59,11 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
         layout=PACKED_LAYOUT if dictionary else layout,
         run_id=lambda now_ms, copy: run_id_at(now_ms, copy=copy),
     )
+
+
+def redacted(queries: Sequence[Baseline], redactor: Redactor) -> list[Baseline]:
+    """Returns queries without what the rules of an installation find; they were validated before."""
+    return [Baseline.model_construct(**redactor.value(query.model_dump())) for query in queries]
 
 
 def _describe_choice(choice: QueryChoice, chosen: int, of: int) -> str:

@@ -27,6 +27,7 @@ from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.errors import InputError, UsageError
 from shared.ledger import ChunkPlan
 from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT, TARGETS_LAYOUT
+from shared.redaction import ID_DIGITS, Redactor
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -76,15 +77,18 @@ class TurnColumns(NamedTuple):
 def load_turns(source: Source, options: SubmitOptions) -> RunInput:
     """Loads conversation turns, streamed: reading the chunks may raise an `InputError`."""
     live, once = options.live, options.signals_once
+    columns = turn_columns(source)
+    if options.redactor is not None:
+        columns = redacted_turns(columns, options.redactor)
     policy = {"summary_policy": options.summary_policy} | ({SIGNALS_ONCE: True} if once else {})
     settings = [options.summary_policy, *([SIGNALS_ONCE] if once else [])]
     layout = OPTIONS_LAYOUT if once else FIRST_LAYOUT
     if live is None:
-        groups = chunked(turn_columns(source), turns=options.chunk_turns)
+        groups = chunked(columns, turns=options.chunk_turns)
         return RunInput(groups, {**policy, "live": None, "model": None}, settings, layout=layout)
     results = {**live.target.place, "temperature": live.temperature}
     return RunInput(
-        chunked(turn_columns(source), turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
+        chunked(columns, turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
         {**policy, "live": live.live, "model": live.target.model, LIVE_KEY: to_builtins(live)},
         [*settings, f"live={live.live}", *(f"{key}={each}" for key, each in results.items())],
         layout=TARGETS_LAYOUT,
@@ -105,6 +109,13 @@ def turn_columns(source: Source) -> Iterator[TurnColumns]:
             index += len(raws)
     if index == 0:
         raise InputError(f"{source.name}: no turns in it", hint=_JSONL_HINT)
+
+
+def redacted_turns(groups: Iterable[TurnColumns], redactor: Redactor) -> Iterator[TurnColumns]:
+    """Yields turns without what the rules of an installation find."""
+    for group in groups:
+        threads = [redactor.text(thread, ID_DIGITS) for thread in group.threads]
+        yield TurnColumns(group.indexes, threads, list(map(redactor.json, group.raws)))
 
 
 def problems_in(source: Source, *, most: int = MOST_PROBLEMS) -> tuple[int, list[UsageError]]:

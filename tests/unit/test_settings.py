@@ -26,7 +26,7 @@ def test_each_setting_is_read_from_its_variable() -> None:
     """Every row of `config show` names a variable that really sets it."""
     values = {"data_dir": "/srv/proctor", "redis_url": "redis://db", "broker_url": "redis://queue"}
     values |= {"unsafe_validators": "1", "block_private": "1", "trust_env": "1", "key_variables": "MY_SECRET"}
-    values |= {"log_format": "json", "log_level": "debug", "flower_auth": "alice:7"}
+    values |= {"log_format": "json", "log_level": "debug", "flower_auth": "alice:7", "redact": "mail"}
     for row in describe(Settings(data_dir=Path("/x"))):
         settings = Settings.from_environment({row.env: values.get(row.name, "7")})
         (found,) = [each for each in describe(settings) if each.name == row.name]
@@ -53,6 +53,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         ("PROCTOR_GRACE_S", "-3", "a number of seconds is needed"),
         ("PROCTOR_UNSAFE_VALIDATORS", "perhaps", "1 or 0 is needed"),
         ("PROCTOR_LEASE_S", "0.5", "at least 1 s are needed"),
+        ("PROCTOR_REDACT", "mail, phone", "one or more of card, mail are needed"),
         (
             "PROCTOR_ALLOWED_HOSTS",
             "https://api.openai.com/v1",
@@ -133,3 +134,17 @@ def test_the_data_folder_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_a_relative_xdg_folder_is_ignored() -> None:
     """As the XDG specification asks."""
     assert default_data_dir({"XDG_DATA_HOME": "relative"}).is_absolute()
+
+
+@pytest.mark.parametrize(
+    ("patterns", "why"),
+    [
+        ("K-\\d+\n(geheim", "line 2 is not a regular expression"),
+        ("geheim|", "line 1 also matches the empty text"),
+    ],
+)
+def test_a_pattern_that_cannot_be_used_is_named_by_its_line(patterns: str, why: str) -> None:
+    """Expressions may say what they hide, and are not repeated."""
+    with pytest.raises(ConfigError, match=why) as caught:
+        Settings.from_environment({"PROCTOR_REDACT_PATTERNS": patterns})
+    assert HIDDEN not in str(caught.value)

@@ -17,17 +17,19 @@ from shared.errors import ConfigError
 from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.observability.counters import CallCount
+from shared.redaction import Redactor, redactor_of
 from shared.runs import RunStore
 from shared.upstream.limits import Limits
 from worker.executors.items import Item, ItemResult, ItemsExecutor
 from worker.loop import Loop
 from worker.process import WorkerProcess
 from worker.queries.checks import fold_apostrophes, outcome, query_result
-from worker.queries.reply import Reply
+from worker.queries.reply import ERROR_BODY_CHARS, Reply
 from worker.upstream.endpoints import GRACE_S, api_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
 from worker.upstream.gate import CallGate, Sent
 from worker.upstream.query_client import QueryRequest, build_request, send_once
+from worker.upstream.redacting import redacted_error, redacted_reply
 from worker.upstream.retry import QueryRetryPolicy, plan_query_retry
 from worker.upstream.telemetry import http_attributes, log_failure
 
@@ -46,13 +48,23 @@ class QueriesEngine:
         loop: the process's.
         gate: applies the limits of the fleet.
         packing: how the texts of the run are stored.
+        redactor: what is replaced in replies; None: nothing.
     """
 
-    def __init__(self, name: str, run: QueryRun, loop: Loop, gate: CallGate, packing: Packing) -> None:
+    def __init__(  # noqa: PLR0917 - one call, below
+        self,
+        name: str,
+        run: QueryRun,
+        loop: Loop,
+        gate: CallGate,
+        packing: Packing,
+        redactor: Redactor | None = None,
+    ) -> None:
         self.together = max(run.concurrency, run.together)
         self.packing = packing
         self._run = run
         self._gate = gate
+        self._redactor = redactor
         self._endpoint = api_endpoint(
             run.api_url,
             run_scope(name, concurrency=run.concurrency),
@@ -88,9 +100,11 @@ class QueriesEngine:
             except UpstreamError as error:
                 span.set({STATUS: error.status or None})
                 span.fail(error.reason.api_code)
+                if self._redactor is not None:
+                    raise redacted_error(error, self._redactor, ERROR_BODY_CHARS) from None
                 raise
             span.set({STATUS: reply.status_code})
-        return Sent(reply)
+        return Sent(reply if self._redactor is None else redacted_reply(reply, self._redactor))
 
     def _report(self, error: UpstreamError, attempt: int, wait_s: float | None) -> None:
         """Logs a query that failed, and counts it where another attempt follows."""
@@ -132,7 +146,8 @@ def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor[Repl
 
     def open_engine(run: str) -> QueriesEngine:
         settings = QueryRun.from_snapshot(store.info(run).snapshot)
-        return QueriesEngine(run, settings, process.loop, process.upstream.gate, store.packing(run))
+        packing, redactor = store.packing(run), redactor_of(process.settings)
+        return QueriesEngine(run, settings, process.loop, process.upstream.gate, packing, redactor)
 
     return ItemsExecutor(process, open_engine)
 

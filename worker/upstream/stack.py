@@ -17,6 +17,7 @@ from shared.errors import RedisUnreachableError
 from shared.ledger.ledger import Ledger
 from shared.ledger.scripts import Library, Script, compose, ledger_library
 from shared.ledger.times import TIMES, Times
+from shared.redaction import Redactor
 from shared.settings import CACHE_TTL_S
 from worker.upstream import constants
 from worker.upstream.budget import Budget
@@ -24,7 +25,7 @@ from worker.upstream.cache import ResponseCache
 from worker.upstream.contacts import Contacts
 from worker.upstream.gate import CallGate, always
 from worker.upstream.limiter import Limiter
-from worker.upstream.model_caller import ModelCaller
+from worker.upstream.model_caller import ModelCaller, ModelClient
 from worker.upstream.script_batcher import ScriptBatcher
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class UpstreamStack:
         session: returns the process's HTTP session; called on the loop.
         confirm: says whether a claim token still holds; see `CallGate`.
         cache_ttl_s: how long answers of models are kept.
+        redactor: what is replaced in answers before they are cached and judged; None: nothing.
     """
 
     def __init__(
@@ -63,11 +65,13 @@ class UpstreamStack:
         session: "Callable[[], aiohttp.ClientSession]",
         confirm: Callable[[str], Awaitable[bool]] = always,
         cache_ttl_s: int = CACHE_TTL_S,
+        redactor: Redactor | None = None,
     ) -> None:
         caller = ledger.caller.sharing(compose_all(times=ledger.times))
         renew_s = ledger.times.lease_ms / RENEWALS / 1000
         self._scripts = ScriptBatcher(caller, renew_s=renew_s, on_unreachable=on_unreachable)
         self._session = session
+        self._redactor = redactor
         self.gate = CallGate(Limiter(self._scripts), confirm=confirm)
         """Makes each call within the limits."""
         self.cache = ResponseCache(self._scripts, ttl_s=cache_ttl_s)
@@ -80,11 +84,15 @@ class UpstreamStack:
     @cached_property
     def models(self) -> ModelCaller:
         """Asks models, with cache, budget, limits and retry."""
-        from worker.upstream import credentials, model_clients  # noqa: PLC0415 - start-up: not needed by turns
+        # Start-up: not needed by turns.
+        from worker.upstream import credentials, model_clients, redacting  # noqa: PLC0415 - see above
 
+        clients: ModelClient = model_clients.ModelClients(self._session)
+        if self._redactor is not None:
+            clients = redacting.RedactingClient(clients, self._redactor)
         return ModelCaller(
             self.gate,
-            model_clients.ModelClients(self._session),
+            clients,
             self.cache,
             self.budget,
             self.contacts,
