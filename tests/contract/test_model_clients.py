@@ -23,6 +23,8 @@ import pytest
 
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.prices import cost_of
+from shared.upstream.usage import Usage
 from tests.support.certificates import make_certificates
 from tests.support.https_server import https_server
 from tests.support.model_server import USAGE, ModelServer, Say
@@ -900,6 +902,82 @@ def test_a_refused_temperature_is_learned(complete: Complete, server: ModelServe
     server.script = lambda _prompt, _nth: Say("temperature has to be 2 at most", 400)
     assert refused(complete, temperature=3).reason is FailureReason.REFUSED
     assert len(server.requests) == 4
+
+
+FORM: Final = {"type": "object", "properties": {"score": {"type": "number"}}, "required": ["score"]}
+
+
+def test_an_answer_is_asked_in_its_form(complete: Complete, server: ModelServer) -> None:
+    """As OpenAI's protocol has it; whatever comes back is the answer."""
+    server.script = lambda _prompt, _nth: Say('Score: {"score": 1}')
+    assert complete(form=FORM, temperature=0.0).text == 'Score: {"score": 1}'
+    (asked,) = server.requests
+    assert asked.body["response_format"]["type"] == "json_schema"
+    assert asked.body["response_format"]["json_schema"]["schema"]["properties"] == FORM["properties"]
+    assert asked.body["temperature"] == 0.0
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_refused_form_is_learned(complete: Complete, server: ModelServer, status: int) -> None:
+    """Where the plain question is answered, it is the only one from then on."""
+
+    def script(_prompt: str, _nth: int) -> Say:
+        """Takes no form, and no temperature either."""
+        body = server.requests[-1].body
+        if "temperature" in body:
+            return Say("Unsupported parameter: 'temperature' is not supported", 400)
+        return Say("response_format is unavailable", status) if "response_format" in body else Say()
+
+    server.script = script
+    model = f"openai/formless-{status}"
+    for _ in range(2):
+        assert complete(model=model, form=FORM, temperature=0.0).text == "Hello"
+    assert ["response_format" in request.body for request in server.requests] == [True, True, False, False]
+
+
+def test_a_refusal_of_anything_else_is_asked_in_form_again(complete: Complete, server: ModelServer) -> None:
+    """A question that is refused without a form, too, says nothing about forms; nor does a wrong key."""
+    model = "openai/mine"
+    server.script = lambda _prompt, _nth: Say("too long", 400)
+    assert refused(complete, model=model, form=FORM).message.endswith("too long")
+    server.script = lambda _prompt, _nth: Say("no", 401)
+    assert refused(complete, model=model, form=FORM).reason is FailureReason.UNAUTHORISED
+    server.script = lambda _prompt, _nth: Say()
+    complete(model=model, form=FORM)
+    forms = ["response_format" in request.body for request in server.requests]
+    assert forms == [True, False, True, True]
+
+
+def test_a_shared_beginning_is_marked_when_it_comes_again(
+    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To keep it costs more than to read it; what was kept and found is told apart in what was used."""
+    monkeypatch.setenv("ANTHROPIC_API_BASE", server.api_base.removesuffix("/v1"))
+    usage = {
+        "input_tokens": 50,
+        "cache_read_input_tokens": 1000,
+        "cache_creation_input_tokens": 200,
+        "output_tokens": 3,
+    }
+    envelope = {"id": "m1", "type": "message", "role": "assistant", "model": "claude"}
+    content = [{"type": "text", "text": "Hi"}]
+    body = {**envelope, "content": content, "stop_reason": "end_turn", "usage": usage}
+    server.script = lambda _prompt, _nth: Say(body=body)
+    target = ModelTarget("anthropic/claude-sonnet-4-5", timeout_s=20.0)
+    criterion = "Criterion: " + "polite " * 500
+    replies, marks = [], []
+    for text, shared in (("one", len(criterion)), ("two", len(criterion)), ("three", 11), ("four", 0)):
+        asked = ModelRequest(target, "Grade.", f"{criterion}\n{text}", shared_chars=shared)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # those of litellm
+            replies.append(bench.run(bench.clients.complete(asked)))
+        sent = server.requests[-1].body["messages"][0]["content"]
+        marks.append([part.get("cache_control") for part in sent])
+        assert "".join(part["text"] for part in sent) == asked.user
+    assert marks == [[None], [{"type": "ephemeral"}, None], [None], [None]]
+    assert {reply.usage for reply in replies} == {Usage(1250, 3, 1000, 200, 0)}
+    usd = cost_of(target.model, replies[0].usage, {})
+    assert usd == pytest.approx((50 * 3 + 1000 * 0.3 + 200 * 3.75 + 3 * 15) / 1e6)
 
 
 @pytest.mark.parametrize(

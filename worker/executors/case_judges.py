@@ -20,6 +20,7 @@ from worker.upstream.attempts import CallsMade
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply
 from worker.upstream.failures import UpstreamError
+from worker.upstream.request_forms import RESPONSE_FORMAT
 from worker.validation.panel import JudgePrompt, Opinion, Vote
 
 JUDGE_TEMPERATURE: Final = 0.0
@@ -73,7 +74,14 @@ def requests_to(
     temperature, parameters = split_temperature(run.judge_params, JUDGE_TEMPERATURE)
     return [
         ModelRequest(
-            judge, prompt.system, prompt.user, temperature=temperature, parameters=parameters, repeat=repeat
+            judge,
+            prompt.system,
+            prompt.user,
+            temperature=temperature,
+            parameters=parameters,
+            repeat=repeat,
+            form=None if RESPONSE_FORMAT in parameters else prompt.form,
+            shared_chars=prompt.shared_chars,
         )
         for judge in judges
     ]

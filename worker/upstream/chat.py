@@ -52,6 +52,10 @@ class ModelRequest:
     """Other parameters of the request, such as `max_tokens` or `response_format`."""
     repeat: int = 0
     """Which repetition it is: repetitions are different questions."""
+    form: Mapping[str, Any] | None = None
+    """JSON Schema that the answer is to keep to where the provider can; no part of what is asked."""
+    shared_chars: int = 0
+    """So many characters of `user`, from its start, are those of other requests too; likewise."""
 
     @property
     def model(self) -> str:
@@ -134,6 +138,8 @@ def estimate_tokens(request: ModelRequest) -> TokenEstimate:
     prompt = sum(_message_tokens(message) for message in messages)
     options = options_of(request)
     others = {name: value for name, value in options.items() if name not in ANSWER_LIMITS}
+    if request.form is not None:
+        others["form"] = request.form
     if others:  # a schema or tools are part of the question
         prompt += estimate_text_tokens(json.dumps(others)) + MESSAGE_TOKENS
     bounds = [options[name] for name in ANSWER_LIMITS if name in options]

@@ -44,6 +44,7 @@ from worker.upstream.embeddings import (
 )
 from worker.upstream.exchange import MAX_ERROR_BYTES, exchange, failure_of, read_body, since_ms
 from worker.upstream.failures import UpstreamError, kept_error
+from worker.upstream.request_forms import PrefixMarks, in_form, refuses_form
 from worker.upstream.retry_after import requested_wait_s
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class ModelClients:
         self._direct = DirectClient(session, environment)
         self._named: LitellmClient | None = None
         self._untempered: set[tuple[str, str]] = set()
+        self._formless: set[tuple[str, str]] = set()
+        self._marks = PrefixMarks()
 
     async def prepare(self, target: ModelTarget) -> None:
         """Loads litellm and makes it ready, where a model is the first that needs it."""
@@ -94,16 +97,17 @@ class ModelClients:
         Raises:
             UpstreamError: there is no answer.
         """
-        place = request.model, request.target.api_base
-        if request.temperature is not None and (place in self._untempered or not takes_temperature(place[0])):
-            request = replace(request, temperature=None)
+        request, place = self._marks.marked(request), (request.model, request.target.api_base)
+        if request.form is None or place in self._formless:
+            return await self._tempered(request)
         try:
-            return await self._complete(request)
+            return await self._tempered(in_form(request))
         except UpstreamError as error:
-            if request.temperature is None or not refuses_temperature(error):
+            if not refuses_form(error):
                 raise
-            self._untempered.add(place)
-            return await self._complete(replace(request, temperature=None))
+        reply = await self._tempered(request)
+        self._formless.add(place)
+        return reply
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingReply:
         """Makes one call for embeddings.
@@ -114,6 +118,19 @@ class ModelClients:
         if request.target.api_base:
             return await self._direct.embed(request)
         return await self._litellm().embed(request)
+
+    async def _tempered(self, request: ModelRequest) -> ModelReply:
+        """Makes one call, and one more where it turns out that the model takes no temperature."""
+        place = request.model, request.target.api_base
+        if request.temperature is not None and (place in self._untempered or not takes_temperature(place[0])):
+            request = replace(request, temperature=None)
+        try:
+            return await self._complete(request)
+        except UpstreamError as error:
+            if request.temperature is None or not refuses_temperature(error):
+                raise
+            self._untempered.add(place)
+            return await self._complete(replace(request, temperature=None))
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
         client = self._direct if request.target.api_base else self._litellm()

@@ -23,6 +23,10 @@ class JudgePrompt(NamedTuple):
     """System message: the role of the judge."""
     user: str
     """The question, with what is judged as data."""
+    form: Mapping[str, Any] | None = None
+    """JSON Schema of the reply, for judges whose provider can keep to one; None: it is read as it comes."""
+    shared_chars: int = 0
+    """So many characters of the question, from its start, are the same for every output."""
 
 
 def json_line(value: Any) -> str:

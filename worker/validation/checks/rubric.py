@@ -46,6 +46,13 @@ SYSTEM: Final = (
     '{"reason": "one sentence", "score": a number from 0 to 1}, where 1 means that the output meets the '
     "criterion in full, and 0 that it does not meet it at all."
 )
+FORM: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"reason": {"type": "string"}, "score": {"type": "number"}},
+    "required": ["reason", "score"],
+    "additionalProperties": False,
+}
+"""A reply, for providers that keep answers to a schema; the reason comes before the score that it is for."""
 PLACES: Final = ("output", "rubric", "input", "expected", "tool_calls")
 """What `prompt` may name in double braces, beside `vars.NAME`."""
 
@@ -86,14 +93,15 @@ def rubric_prompt(check: Check, subject: Subject) -> JudgePrompt:
     """
     prompt = check.options.get("prompt")
     if prompt is not None:
-        return JudgePrompt("", filled(prompt, check, subject))
-    lines = [f"Criterion: {json_line(check.argument)}"]
+        return JudgePrompt("", filled(prompt, check, subject), shared_chars=_shared_chars(prompt, check))
+    criterion = f"Criterion: {json_line(check.argument)}"
+    lines = [criterion]
     if subject.input:
         lines.append(f"Input: {json_line(subject.input)}")
     lines.append(f"Output: {json_line(subject.text)}")
     if subject.answer.tool_calls:
         lines.append(f"Tool calls: {json_line(subject.answer.tool_calls)}")
-    return JudgePrompt(SYSTEM, "\n".join(lines))
+    return JudgePrompt(SYSTEM, "\n".join(lines), FORM, len(criterion))
 
 
 def filled(prompt: str, check: Check, subject: Subject) -> str:
@@ -113,6 +121,16 @@ def filled(prompt: str, check: Check, subject: Subject) -> str:
         **{f"vars.{name}": value for name, value in subject.vars.items()},
     }
     return _PLACE.sub(lambda match: _plain(values.get(match[1], "")), prompt)
+
+
+def _shared_chars(prompt: str, check: Check) -> int:
+    """Counts the characters of a filled prompt before the first place that differs from case to case.
+
+    >>> _shared_chars("Grade by {{ rubric }}: {{ output }}", Check("rubric", "tone"))
+    15
+    """
+    differs = (place.start() for place in _PLACE.finditer(prompt) if place[1] != "rubric")
+    return len(filled(prompt[: next(differs, len(prompt))], check, Subject("")))
 
 
 def _plain(value: Any) -> str:

@@ -47,7 +47,19 @@ def test_a_prompt_can_be_replaced() -> None:
     }
     [check] = parse_checks([raw])
     prompt = rubric_prompt(check, Subject("{{ rubric }}", input="Hi", vars={"city": ["Paris"]}))
-    assert prompt == ("", 'Polite? ["Paris"] {{ rubric }} Hi ')
+    assert (prompt.system, prompt.user) == ("", 'Polite? ["Paris"] {{ rubric }} Hi ')
+    assert prompt.form is None
+    assert prompt.user[: prompt.shared_chars] == "Polite? "
+
+
+def test_what_does_not_change_comes_first() -> None:
+    """Providers keep beginnings: whatever the case, the question begins alike, up to the criterion's end."""
+    one, other = (rubric_prompt(RUBRIC, Subject(text, input=text)) for text in ("Hi", "Bye"))
+    assert one.system == other.system
+    assert one.user[: one.shared_chars] == other.user[: other.shared_chars]
+    assert one.user[: one.shared_chars].endswith(f'"{RUBRIC.argument}"')
+    assert one.form is not None
+    assert list(one.form["properties"]) == ["reason", "score"]
 
 
 @pytest.mark.parametrize(
