@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from producer import kinds
-from producer.aggregate.gates import Gate, check_gate_names, check_gates
+from producer.aggregate.gates import Gate, check_gate_names, check_gates, choice_for
 from producer.forecasts import FileContents, Forecast
 from producer.load.detect import detect_kind
 from producer.load.problems import all_of
@@ -101,6 +101,7 @@ def plan(
     """
     kind, options = kind or detect_kind(source), options or SubmitOptions()
     check_gates(gates, kind)
+    options = replace(options, cases=choice_for(gates, options.cases))
     forecast = kinds.of(kind).forecast(source, options)
     if forecast is None:
         return Plan(source, kind, options)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from producer import kinds
 from producer.aggregate.gates import Gate, judge_gates
-from producer.documents import SCHEMA_VERSION, AnyRun, Counts, RunDocument, WrittenFile
+from producer.documents import SCHEMA_VERSION, AnyRun, Counts, RunDocument, WrittenFile, counted
 from producer.report.interfaces import ReadsFiles, Report, Screen, Totals, TurnText
 from producer.report.run_verdict import Verdict, verdict_with
 from producer.review.answer_labels import NO_REVIEW, Review
@@ -117,7 +117,8 @@ def document_of(
     info: RunInfo, totals: Totals, *, files: Sequence[WrittenFile] = (), gates: Sequence[Gate] = ()
 ) -> AnyRun:
     """Builds the document of a run; it contains `gates` only if there are any."""
-    counts = totals.counts(info.total)
+    counts, summary = totals.counts(info.total), totals.summary(info)
+    judged = counted(summary, counts)
     document: AnyRun = RunDocument(
         schema_version=SCHEMA_VERSION,
         run_id=info.run,
@@ -126,9 +127,9 @@ def document_of(
         kind=info.kind.name,
         state=info.state.value,
         counts=counts,
-        summary=totals.summary(info),
+        summary=summary,
         files=tuple(files),
-        exit=exit_code(info.state, counts, misses=totals.misses(), is_cut=is_cut_by_failure(info, counts)),
+        exit=exit_code(info.state, judged, misses=totals.misses(), is_cut=is_cut_by_failure(info, counts)),
     )
     if not gates:
         return document

@@ -278,3 +278,14 @@ class Notification(Part, Generic[S], kw_only=True, frozen=True):
 
 AnyRun = RunDocument[Any]
 """A run of a kind that does not matter."""
+
+
+def counted(summary: Summary, counts: Counts) -> Counts:
+    """Returns what verdict, exit code and gates count: items, or cases where their answers count together.
+
+    Args:
+        summary: of the run.
+        counts: its items.
+    """
+    verdicts = getattr(summary, "case_verdicts", UNSET)
+    return counts if verdicts is UNSET else verdicts.counts

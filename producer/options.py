@@ -57,6 +57,8 @@ class CaseChoice:
     """Used instead of the configured one."""
     outputs: str | None = None
     """File of recorded outputs."""
+    all_repeats: bool = False
+    """Whether answers are asked for that cannot change the verdict on their case any more."""
     cases: Sequence[str] = ()
     """Ids or numbers, from 1, of the only cases to run."""
     only: frozenset[CaseItem] | None = None

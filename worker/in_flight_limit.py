@@ -70,6 +70,10 @@ class Admission:
         self._left -= done
         self._limit.release(done)
 
+    def keep(self, items: int) -> None:
+        """Returns the places of all but some items, which are under way."""
+        self.release(max(0, self._left - items))
+
     def close(self) -> None:
         """Returns all that are left."""
         self.release(self._left)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from producer.aggregate.gate_words import Unit
-from producer.documents import AnyRun, Percentiles
+from producer.documents import AnyRun, Percentiles, counted
 
 Find = Callable[[AnyRun], Any]
 
@@ -17,7 +17,7 @@ def _count_share(*words: str) -> Find:
     """Makes a finder of the share of outcomes in all items, whether they have a result or not."""
 
     def find(document: AnyRun) -> float | None:
-        counts = document.counts
+        counts = counted(document.summary, document.counts)
         return sum(getattr(counts, word) for word in words) / counts.total if counts.total else None
 
     return find
@@ -77,6 +77,17 @@ def _of_models(choose: Callable[[Iterable[Any]], Any], *path: str) -> Find:
     return find
 
 
+def _of_repeats(name: str) -> Find:
+    """Makes a finder of the worst model's chance with as many tries as there are repeats."""
+
+    def find(document: AnyRun) -> Any:
+        repeats = [model.repeats for model in document.summary.models if model.repeats is not None]
+        found = [getattr(each, name).get(str(each.repeats)) for each in repeats]
+        return min(found) if found and None not in found else None
+
+    return find
+
+
 def _of_named(group: str, key: str, figure: str) -> Callable[[str], Find]:
     """Makes finders of a figure of the prompt, tag or check with a name."""
 
@@ -89,6 +100,11 @@ def _of_named(group: str, key: str, figure: str) -> Callable[[str], Find]:
         return find
 
     return of
+
+
+def _flaky(document: AnyRun) -> int:
+    """Counts the cases whose answers differ in verdict, over all models."""
+    return sum(model.repeats.flaky for model in document.summary.models if model.repeats is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +143,8 @@ def _latencies(*places: Sequence[str]) -> dict[str, GateMetric]:
     }
 
 
+COMPLETE_REPEATS: Final = ("pass_at_k", "pass_hat_k")
+"""Metrics that need all answers to each case, also those that cannot change its verdict."""
 _PERCENT_OF: Final = {
     "deflection_rate": "in_scope_queries",
     "citation_accuracy": "citation_applicable_queries",
@@ -178,6 +196,9 @@ CASE_METRICS: Final[Mapping[str, GateMetric]] = {
     "judge_alpha": GateMetric(_at("judge", "agreement", "krippendorff_alpha")),
     **{f"latency_{name}_ms": GateMetric(_of_models(max, "latency_ms", name)) for name in _LATENCIES},
     **_NAMED_METRICS,
+    **{f"case:{name}": COMMON_METRICS[name] for name in ("pass_rate", "fail_rate", "error_rate")},
+    "flaky": GateMetric(_flaky),
+    **{name: _share(_of_repeats(name)) for name in COMPLETE_REPEATS},
 }
 """What gates may ask of a cases run."""
 QUERY_METRICS: Final[Mapping[str, GateMetric]] = {

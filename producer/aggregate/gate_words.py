@@ -21,6 +21,8 @@ _SCORES: Final = ("_mean", "_alpha")
 _STATISTIC: Final = re.compile(r"p[0-9]+|mean")
 """Ends of the names of metrics that stand first in words."""
 _MOST_DIGITS: Final = 6
+_WORDS: Final = {"pass_at_k": "pass@k", "pass_hat_k": "pass^k", "flaky": "flaky cases"}
+"""Metrics whose words their names do not say."""
 
 
 def metric_words(metric: str) -> str:
@@ -28,10 +30,16 @@ def metric_words(metric: str) -> str:
 
     >>> metric_words("latency_p95_ms"), metric_words("check:contains: Paris.pass_rate")
     ('p95 latency', "check 'contains: Paris': pass rate")
-    >>> metric_words("score_mean")
-    'mean score'
+    >>> metric_words("score_mean"), metric_words("case:pass_rate")
+    ('mean score', 'case pass rate')
+    >>> metric_words("pass_hat_k")
+    'pass^k'
     """
     group, colon, rest = metric.partition(":")
+    if metric in _WORDS:
+        return _WORDS[metric]
+    if colon and "." not in rest:
+        return f"{group} {metric_words(rest)}"
     if colon:
         name, _, figure = rest.rpartition(".")
         return f"{group} {name!r}: {metric_words(figure)}"

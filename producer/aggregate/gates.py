@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Final
 
 from producer import kinds
-from producer.aggregate.gate_metrics import GROUPS, GateMetric, number_at
+from producer.aggregate.gate_metrics import COMPLETE_REPEATS, GROUPS, GateMetric, number_at
 from producer.aggregate.gate_words import Wanted, gate_words, metric_words
 from producer.documents import AnyRun, JudgedGate
+from producer.options import CaseChoice
 from shared.errors import UsageError
 from shared.kinds import Kind, kind_named
 from shared.thresholds import exceeds, reaches
@@ -25,7 +26,7 @@ _TESTS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">=": reaches,
 }
 _FORM: Final = re.compile(
-    r"\s*([a-z][a-z0-9_]*|[a-z]+:.+\.[a-z_]+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*",
+    r"\s*([a-z][a-z0-9_]*|case:[a-z_]+|[a-z]+:.+\.[a-z_]+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*",
     re.ASCII | re.DOTALL,
 )
 _NAMED: Final = re.compile(r"([a-z]+):(.+)\.([a-z_]+)", re.ASCII | re.DOTALL)
@@ -107,6 +108,13 @@ def check_gates(gates: Sequence[Gate], kind: Kind) -> None:
         if metric_named(gate.metric, known) is None:
             what = f"--fail-on: no metric is called {gate.metric!r} in a run of {kind}"
             raise UsageError(what, hint=f"{kind} have {', '.join(known)}")
+
+
+def choice_for(gates: Sequence[Gate], choice: CaseChoice) -> CaseChoice:
+    """Returns what the command line says of a run of cases, with what gates cannot do without."""
+    if any(gate.metric in COMPLETE_REPEATS for gate in gates):
+        choice = replace(choice, all_repeats=True)
+    return choice
 
 
 def check_gate_names(gates: Sequence[Gate], names: Mapping[str, Sequence[str]]) -> None:

@@ -6,6 +6,7 @@ Longer than 500 lines, because each step needs the places of the one before.
 """
 
 import ast
+import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,7 +41,7 @@ from producer.load.strict_json import parse_json, why_broken
 from producer.load.templates import names_in_templates
 from producer.load.yaml_text import YamlError, parse_yaml
 from producer.text import shown
-from shared.contracts.case_config import BenchConfig, CaseEntry, RunSettings
+from shared.contracts.case_config import BenchConfig, CaseEntry, RepeatRule, RunSettings
 from shared.contracts.case_hashes import CaseHashes, hashes_of_case
 from shared.contracts.case_run import Validators
 from shared.contracts.cases import MAX_ID_CHARS, can_fail
@@ -64,6 +65,8 @@ class BenchCase:
     """Its own word, else the bench's."""
     images: tuple[str, ...] = ()
     """The hashes of its images."""
+    repeat: int | RepeatRule = 1
+    """How often it is asked: as the command line says, else as it says itself, else as the bench does."""
 
     @property
     def values(self) -> dict[str, Any]:
@@ -263,7 +266,14 @@ def read_bench(
         for place, entry in entries
     ]
     problems.raise_found()
-    cases = [case for case in found if case is not None]
+    is_fixed = above is not None and "repeat" in above.model_fields_set
+    cases = [
+        dataclasses.replace(
+            case, repeat=settings.repeat if is_fixed else case.entry.repeat or settings.repeat
+        )
+        for case in found
+        if case is not None
+    ]
     warnings = [*_warnings(file.name, config, cases), *_literal_marks(config, cases, beside.root)]
     return Bench(config, settings, beside.root, cases, prompts, images.files, schema, validators, warnings)
 

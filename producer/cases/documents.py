@@ -5,7 +5,17 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, convert
 
-from producer.documents import Count, Fraction, OutcomeRates, Part, Percentiles, Rate, RunDocument, tally_of
+from producer.documents import (
+    Count,
+    Counts,
+    Fraction,
+    OutcomeRates,
+    Part,
+    Percentiles,
+    Rate,
+    RunDocument,
+    tally_of,
+)
 from shared.contracts.case_run import FREEFORM, GIT_KEY
 from shared.contracts.case_vocabulary import CaseStatus
 
@@ -22,6 +32,16 @@ class RepeatFigures(Part, frozen=True):
     pass_hat_k: dict[str, Fraction]
     flaky: Count
     disagreement: Fraction
+
+
+class CaseVerdicts(Part, frozen=True):
+    """Cases by verdict, each as put to a model by a prompt; without a number of passes, by their answers."""
+
+    counts: Counts
+    pass_rate: Annotated[Rate, Meta(description="Of those that passed, failed or ended in error.")]
+    not_needed: Annotated[
+        Count, Meta(description="Answers that were not asked for, because the verdict was certain without.")
+    ]
 
 
 class ModelRates(Part, frozen=True):
@@ -73,6 +93,9 @@ class ModelFigures(Part, frozen=True):
     rouge_l_mean: float | None
     score: Annotated[
         MeanScore | UnsetType, Meta(description="Only of models with cases that have checks.")
+    ] = UNSET
+    case_verdicts: Annotated[
+        CaseVerdicts | UnsetType, Meta(description="Only of runs in which answers count together.")
     ] = UNSET
 
     @property
@@ -266,6 +289,10 @@ class CasesSummary(Part, kw_only=True, frozen=True):
             description="The first error of each model or judge that could not be reached; of checks under an"
             " empty name."
         ),
+    ] = UNSET
+    case_verdicts: Annotated[
+        CaseVerdicts | UnsetType,
+        Meta(description="What verdict, exit code and gates count, where answers to a case count together."),
     ] = UNSET
     source: str
     duration_s: float | None

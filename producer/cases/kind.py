@@ -135,9 +135,9 @@ class CaseRuns:
 
                 return CasesHtmlReport(out, info)
             case "junit":
-                from producer.cases.report.to_junit import junit_report
+                from producer.cases.report.to_junit import CasesJunitReport
 
-                return junit_report(out, info)
+                return CasesJunitReport(out, info)
             case "github":
                 from producer.report.github import GithubReport
 
@@ -179,6 +179,7 @@ class CaseRuns:
 
     def retry(self) -> Retry:
         from producer.item_ids import case_chunk_name
-        from producer.items.retry import RetriedKind, is_case_unfinished, retry_items
+        from producer.items.retry import RetriedKind, case_groups, is_case_unfinished, retry_items
 
-        return partial(retry_items, RetriedKind(items.pages_with_input, is_case_unfinished, case_chunk_name))
+        kind = RetriedKind(items.pages_with_input, is_case_unfinished, case_chunk_name, case_groups)
+        return partial(retry_items, kind)

@@ -1,4 +1,7 @@
-"""Makes a run of a configuration: what the command line changes, its items in order, and how they are cut."""
+"""Makes a run of a configuration: what the command line changes, its items in order, and how they are cut.
+
+Longer than 500 lines, because all of these need the settings and cases that were chosen.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,14 +21,22 @@ from producer.cases.checks import labels_of
 from producer.cases.recorded import Key, read_recorded, readable, recorded_for
 from producer.cases.redacted_items import redacted_files, redacted_items, redacted_run
 from producer.git_state import git_info
-from producer.load.chunks import TYPICAL_CASE, Chunk, RunInput, chunk_size, dictionary_of, name_of, shape_of
+from producer.load.chunks import (
+    TYPICAL_CASE,
+    Chunk,
+    RunInput,
+    chunk_size,
+    dictionary_of,
+    name_of,
+    shape_of,
+)
 from producer.load.problems import Place, Problems, nearest
 from producer.load.source import Source
 from producer.load.yaml_text import lines_below
 from producer.options import CaseChoice, CaseItem, SubmitOptions, case_key, pick_items
 from producer.text import count, shown
 from shared.contracts.call_options import sent
-from shared.contracts.case_config import BenchConfig, RunSettings
+from shared.contracts.case_config import BenchConfig, RunSettings, quorum_of, times_of
 from shared.contracts.case_hashes import CaseHashes
 from shared.contracts.case_run import (
     DEFAULT_TEMPERATURE,
@@ -36,6 +47,7 @@ from shared.contracts.case_run import (
     STANDARD,
     CasePayload,
     CaseRun,
+    Quorum,
     Recorded,
     Template,
     encode_case,
@@ -49,9 +61,20 @@ from shared.upstream.prices import FLEX, SERVICE_TIER, GivenPrice, tariff_of
 _CASES: Final = "test_cases"
 CHUNK_BYTES_MOST: Final = 2 << 20
 """A chunk closes here whatever it holds, unless one item alone is larger."""
-OPTIONS_OF_RUN: Final = ("concurrency", "together", "timeout_s", "stream", "cache", "written_at")
+OPTIONS_OF_RUN: Final = (
+    "concurrency",
+    "together",
+    "timeout_s",
+    "stream",
+    "cache",
+    "written_at",
+    "all_repeats",
+)
 """Settings that change how a run is worked on, and not what comes out."""
-STORED_SETTINGS: Final = RunSettings.model_fields.keys() & set(CaseRun.__struct_fields__) - {"temperature"}
+STORED_SETTINGS: Final = RunSettings.model_fields.keys() & set(CaseRun.__struct_fields__) - {
+    "temperature",
+    "repeat",
+}
 """Settings of a file that a run stores under their own names."""
 TARGETS: Final = ("models", "judges", "check_models")
 """Settings whose values are targets by model."""
@@ -59,6 +82,10 @@ COPIED_VARS_BYTES: Final = 1_000
 """Variables of a bench up to this size are copied into each item and row; larger ones are stored once."""
 RENDERED_CHARS_MOST: Final = 16 << 20
 """Characters of rendered prompts that are kept for the second and further models."""
+
+LABEL_OF_MANY: Final = (
+    "label: people's word is about one answer: give it with the recorded output of one model"
+)
 
 
 def load_cases(source: Source, options: SubmitOptions) -> RunInput:
@@ -73,6 +100,8 @@ def load_cases(source: Source, options: SubmitOptions) -> RunInput:
         options.on_warning(warning)
     if plan.run.recorded:  # nothing waits for anybody: whole chunks at a time, as many as there are workers
         size, open_chunks = chunk_size(plan.total), 0
+    elif quorums := plan.quorums:
+        size, open_chunks = shape_of_cases(plan.total, plan.run.concurrency, quorums)
     else:
         size, open_chunks = shape_of(plan.total, plan.run.concurrency)
     together = size if plan.run.recorded else min(plan.run.concurrency, size)
@@ -132,9 +161,16 @@ class PlannedRun:
     def total(self) -> int:
         """How many items there are."""
         if self.only is None:
-            return len(self.cases) * len(self.run.models) * max(1, len(self.prompts)) * self.run.repeat
+            times = sum(times_of(case.repeat) for _, case in self.cases)
+            return times * len(self.run.models) * max(1, len(self.prompts))
         pairs = [(at, case, prompt) for prompt in self.prompts or (None,) for at, case in self.cases]
-        return sum(len(self.models_of(*pair)) for pair in pairs) * self.run.repeat
+        return sum(len(self.models_of(*pair)) * times_of(pair[1].repeat) for pair in pairs)
+
+    @property
+    def quorums(self) -> Sequence[Quorum]:
+        """Those of the cases that have one; empty where all answers are asked for."""
+        found = [quorum_of(case.repeat) for _, case in self.cases]
+        return [] if self.run.all_repeats else [quorum for quorum in found if quorum is not None]
 
     def models_of(self, at: int, case: BenchCase, prompt: BenchPrompt | None) -> list[str]:
         """Returns the models that a case is put to by a prompt."""
@@ -162,9 +198,11 @@ class PlannedRun:
                     continue
                 hashes = self.hashes.get(at) or case.hashes(only_checked)
                 payload = _payload(at, model, case, prompt, filled, self.run, hashes)
-                for repeat in range(self.run.repeat):
+                for repeat in range(times_of(case.repeat)):
                     recorded = recorded_for(self.outputs, at, model, payload.prompt_id, repeat)
-                    yield msgspec.structs.replace(payload, repeat=repeat, recorded=recorded)
+                    yield msgspec.structs.replace(
+                        payload, repeat=repeat, recorded=recorded, quorum=quorum_of(case.repeat)
+                    )
 
     def conversations(self) -> Iterator[Rendered]:
         """Yields what each model is sent: by prompt, by case.
@@ -212,15 +250,15 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         check_models={model: bench.config.judge(model) for model in asked_by_checks},
         mode=FREEFORM if settings.schema is None and all(c.is_freeform for _, c in cases) else STANDARD,
         recorded=outputs is not None,
+        has_quorums=any(quorum_of(case.repeat) for _, case in cases),
+        all_repeats=choice.all_repeats,
         cases=len(cases),
         prices=_prices(bench.config, models, choice),
     )
     _check_prices(run, has_expected=any(case.entry.expected is not None for _, case in cases))
     warnings = list(bench.warnings)
     if any(case.entry.label for _, case in cases) and (outputs is None or len(models) > 1):
-        warnings.append(
-            "label: people's word is about one answer: give it with the recorded output of one model"
-        )
+        warnings.append(LABEL_OF_MANY)
     used = {name for _, case in cases for name in case.images}
     files = shared_vars | {name: data for name, data in bench.images.items() if name in used}
     plan = PlannedRun(run, cases, bench.prompts, files, outputs or {}, warnings, bench, choice.only)
@@ -313,8 +351,23 @@ def settings_digest(run: CaseRun) -> str:
     return sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest()
 
 
+def shape_of_cases(items: int, concurrency: int, quorums: Sequence[Quorum]) -> tuple[int, int]:
+    """Returns what `shape_of` does, for cases of which only some answers are asked for at a time.
+
+    >>> shape_of_cases(1_000, 10, [Quorum(8, 10)]), shape_of_cases(20_000, 100, [Quorum(8, 10)])
+    ((2, 10), (20, 34))
+    """
+    size, most = shape_of(items, concurrency)
+    cases = -(-size // min(quorum.times for quorum in quorums))
+    filled = -(-concurrency // (cases * min(quorum.left(0, 0) for quorum in quorums)))
+    return size, max(most, 2 * filled if concurrency > 1 else 1)
+
+
 def case_chunks(items: Iterator[CasePayload], size: int) -> Iterator[Chunk]:
     """Cuts a run's items into chunks, smaller ones where the items are heavy.
+
+    The answers to a case with a quorum lie in one chunk, so that one worker knows when its verdict is
+    certain; only heavy ones are cut apart, which may cost calls that were not needed.
 
     >>> plans = [chunk.plan for chunk in case_chunks(iter([CasePayload(0, "m", "Hi")] * 3), 2)]
     >>> [(plan.first, list(plan.parts)) for plan in plans]
@@ -324,7 +377,8 @@ def case_chunks(items: Iterator[CasePayload], size: int) -> Iterator[Chunk]:
     held = dict[str, bytes]()
     for index, item in enumerate(items):
         payload = encode_case(item)
-        if held and (len(held) == size or weight + len(payload) > CHUNK_BYTES_MOST):
+        is_full = len(held) >= size and (item.quorum is None or not item.repeat)
+        if held and (is_full or weight + len(payload) > CHUNK_BYTES_MOST):
             yield _chunk(number, first, held)
             number, weight, held = number + 1, 0, {}
         if not held:
@@ -353,6 +407,8 @@ def _settings(bench: Bench) -> CaseRun:
         judge_params=sent(config.judge_params.given),
         pairwise={} if config.pairwise is None else config.pairwise.model_dump(),
         temperature=DEFAULT_TEMPERATURE if settings.temperature is None else settings.temperature,
+        repeat=settings.times,
+        quorum=quorum_of(settings.repeat),
         **settings.model_dump(include=STORED_SETTINGS),
     )
 
@@ -400,7 +456,8 @@ def _outputs(bench: Bench, choice: CaseChoice) -> dict[Key, Recorded] | None:
     if choice.outputs is not None:
         file = read_source(Source(choice.outputs), DATA_BYTES)
         ids, prompts = [case.entry.id for case in bench.cases], [prompt.id for prompt in bench.prompts]
-        return read_recorded(file, ids, prompts, repeats=bench.settings.repeat)
+        repeats = [times_of(case.repeat) for case in bench.cases]
+        return read_recorded(file, ids, prompts, repeats=repeats)
     written = outputs_of(bench.cases)
     if not written:
         return None

@@ -64,7 +64,7 @@ class OutputRow(BaseModel):
 
 
 def read_recorded(
-    file: TextFile, ids: Sequence[str | None], prompts: Sequence[str] = (), *, repeats: int = 1
+    file: TextFile, ids: Sequence[str | None], prompts: Sequence[str] = (), *, repeats: Sequence[int]
 ) -> dict[Key, Recorded]:
     """Reads recorded outputs.
 
@@ -72,7 +72,7 @@ def read_recorded(
         file: JSON Lines.
         ids: of the cases, in order.
         prompts: ids of the prompts.
-        repeats: how often each case is answered.
+        repeats: how often each of the cases is answered.
 
     Raises:
         InputError: a line breaks the contract, or names no case or repetition.
@@ -86,10 +86,11 @@ def read_recorded(
             what = f"no prompt has the id {shown(row.prompt)}"
             raise line.place.at("prompt").error(what, nearest(row.prompt, list(prompts)))
         repeat = -1 if row.repeat is None else row.repeat
-        if repeat >= repeats:
-            hint = f"repetitions go from 0 to {repeats - 1}, since repeat is {repeats}"
+        at = _position(line.place, row.case, by_id, len(ids))
+        if repeat >= repeats[at]:
+            hint = f"repetitions go from 0 to {repeats[at] - 1}, since repeat is {repeats[at]}"
             raise line.place.at("repeat").error(f"there is no repetition {repeat}", hint)
-        key = Key(_position(line.place, row.case, by_id, len(ids)), row.model, repeat, row.prompt)
+        key = Key(at, row.model, repeat, row.prompt)
         if key in places:
             what = f"another output of case {shown(row.case)} and {row.model}, beside {places[key]}"
             raise line.place.error(what, 'tell repetitions apart with "repeat": 0, 1, …')

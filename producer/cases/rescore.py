@@ -64,6 +64,8 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
                 positions[at] = len(cases)
                 hashes[len(cases)] = CaseHashes(case.item.input_hash, case.item.expectation_hash)
                 cases.append(_case(case.item))
+            if case.item.quorum is None and case.item.repeat:  # its last answer says how many there are
+                cases[positions[at]] |= {"repeat": case.item.repeat + 1}
             if case.item.prompt_id is not None:
                 prompts[case.item.prompt_id] = None
                 rendered = cases[positions[at]].setdefault("vars", {}).setdefault(RENDERED, {})
@@ -93,6 +95,7 @@ def _case(item: CasePayload) -> dict[str, Any]:
         "tags": item.tags,
         "metadata": item.metadata,
         "weight": None if item.weight == 1 else item.weight,
+        "repeat": item.quorum and {"times": item.quorum.times, "pass": item.quorum.needed},
         **item.criteria,
     }
     if item.messages is not None and item.prompt_id is None:
@@ -178,7 +181,6 @@ def _bench(
             "temperature": run.temperature,
             "concurrency": run.concurrency,
             "max_cost": run.max_cost,
-            "repeat": run.repeat,
             "json_extraction": run.json_extraction,
         },
         "test_cases": cases,

@@ -7,7 +7,7 @@ part of their schemas.
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import Meta, Struct, convert
+from msgspec import UNSET, Meta, Struct, UnsetType, convert
 
 from producer.documents import Line
 from producer.report.transcript import answer_text
@@ -279,6 +279,12 @@ class CaseLine(Line, kw_only=True, frozen=True):
     item_id: Annotated[str, Meta(pattern="^case-[0-9]+$")]
     kind: Literal["cases"]
     outcome: Literal["passed", "failed", "error", "skipped"]
+    reason: Annotated[
+        str | UnsetType,
+        Meta(
+            description="Why it was not needed: the verdict on its case was certain. Only there where it was."
+        ),
+    ] = UNSET
     messages: Annotated[
         list[dict[str, Any]],
         Meta(

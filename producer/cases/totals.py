@@ -14,7 +14,7 @@ from producer.aggregate.statistics import wilson
 from producer.cases.case_groups import CaseGroups, ScoreMean, add_score
 from producer.cases.documents import CasesSummary, GitState, ModelFigures, ModelRates
 from producer.cases.judging import Judging
-from producer.cases.repeats import Repeats
+from producer.cases.repeats import Repeats, Verdicts
 from producer.cases.report.opened_rows import CHECK_UNAVAILABLE, OpenedCase, opened
 from producer.cases.reviewed import ReviewTotals
 from producer.documents import Counts
@@ -58,6 +58,8 @@ class ModelTotals:
     """Outcomes by case, which several prompts and repeats have in common."""
     repeats: Repeats = field(default_factory=Repeats)
     """Verdicts on repeated answers to the same case."""
+    verdicts: Verdicts = field(default_factory=Verdicts)
+    """Cases by the verdict on their answers."""
     scores: ScoreMean = field(default_factory=ScoreMean)
     """Scores of cases with checks."""
 
@@ -66,6 +68,9 @@ class ModelTotals:
         row, result = case.row, case.result
         self.outcomes[row.outcome] += 1
         self.by_case.add(case.item.case, counts_of(row.outcome))
+        self.verdicts.add(case.item, row.outcome, is_needed=not case.is_not_needed)
+        if case.is_not_needed:
+            self.repeats.leave_out()
         if row.outcome is not Outcome.SKIPPED:
             self.repeats.add((case.item.prompt_id, case.item.case), passed=row.outcome is Outcome.PASSED)
         if result is None or not case.is_answered:
@@ -91,8 +96,13 @@ class ModelTotals:
             self.rouge[0] += score
             self.rouge[1] += 1
 
-    def summary(self, model: str) -> ModelFigures:
-        """Returns its line of the summary."""
+    def summary(self, model: str, *, has_quorums: bool) -> ModelFigures:
+        """Returns its line of the summary.
+
+        Args:
+            model: its name.
+            has_quorums: whether answers to a case count together.
+        """
         passed, failed = self.outcomes[Outcome.PASSED], self.outcomes[Outcome.FAILED]
         judged = passed + failed + self.outcomes[Outcome.ERROR]
         seconds = self._seconds()
@@ -123,6 +133,7 @@ class ModelTotals:
             fuzzy_matches=self.fuzzy,
             rouge_l_mean=self.rouge[0] / self.rouge[1] if self.rouge[1] else None,
             score=self.scores.summary() or UNSET,
+            case_verdicts=self.verdicts.summary() if has_quorums else UNSET,
         )
 
     def _seconds(self) -> float:
@@ -141,6 +152,7 @@ class CaseTotals:
         self._judging = Judging()
         self._groups = CaseGroups()
         self._by_case = ByCase()
+        self._verdicts = Verdicts()
         self._retried = 0
         self._not_reached: dict[str, str] = {}
 
@@ -149,6 +161,7 @@ class CaseTotals:
         for case in map(self._reviewed.add, opened(page)):
             self._models.setdefault(case.item.model, ModelTotals()).add(case)
             self._groups.add(case)
+            self._verdicts.add(case.item, case.row.outcome, is_needed=not case.is_not_needed)
             self._by_case.add(case.item.case, counts_of(case.row.outcome))
             self._retried += case.row.attempts > 1
             if case.code:
@@ -170,7 +183,8 @@ class CaseTotals:
         """Returns the figures with the settings of the run, and the models as the run names them."""
         run = CaseRun.from_snapshot(info.snapshot)
         counts, groups = self.counts(info.total), self._groups
-        models = [totals.summary(model) for model, totals in self._models.items()]
+        has_quorums = run.has_quorums
+        models = [totals.summary(model, has_quorums=has_quorums) for model, totals in self._models.items()]
         known_usd = sum(model.known_cost_usd for model in models)
         return CasesSummary(
             models=models,
@@ -186,6 +200,7 @@ class CaseTotals:
             tags=groups.tags() or UNSET,
             checks=groups.checks() or UNSET,
             not_reached=self._unreached() or UNSET,
+            case_verdicts=self._verdicts.summary() if has_quorums else UNSET,
             source=info.source,
             duration_s=info.duration_s,
             name=run.name,
@@ -217,4 +232,4 @@ class CaseTotals:
 
     def misses(self) -> bool:
         """Returns whether a case failed."""
-        return any(totals.outcomes[Outcome.FAILED] for totals in self._models.values())
+        return self._verdicts.has_failed

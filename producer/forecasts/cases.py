@@ -26,6 +26,7 @@ from producer.forecasts import (
 )
 from producer.service_documents import FileCounts, RunEstimate, ValidateDocument
 from producer.text import cost, count, plural
+from shared.contracts.case_config import times_of
 from shared.contracts.case_run import FREEFORM, CaseRun
 from shared.upstream.prices import ANSWER_LIMITS, SERVICE_TIER, GivenPrice, cost_of
 from shared.upstream.usage import Usage
@@ -159,7 +160,8 @@ def estimated(plan: PlannedRun) -> RunEstimate:
         asked_of = plan.models_of(at, case, by)
         prompt = tokens_of(conversation.system) + tokens_of(_text_of(conversation))
         known = _known_tokens(case.entry.expected, case.entry.reference)
-        prompt_tokens += 0 if run.recorded else prompt * len(asked_of) * run.repeat
+        times = times_of(case.repeat)
+        prompt_tokens += 0 if run.recorded else prompt * len(asked_of) * times
         for model in asked_of:
             most = _most_tokens(run, model, by.id if by else "")
             is_assumed = is_assumed or (known is None and most is None and not run.recorded)
@@ -167,11 +169,11 @@ def estimated(plan: PlannedRun) -> RunEstimate:
             answer = min(bounds, default=ANSWER_TOKENS)
             if not run.recorded:
                 tier = _params(run, model, by.id if by else "").get(SERVICE_TIER, "")
-                models.add(model, Usage(prompt, answer, service_tier=tier), times=run.repeat)
+                models.add(model, Usage(prompt, answer, service_tier=tier), times=times)
             for judge in run.judges if case.entry.expected is not None else ():
-                judges.add(judge, Usage(JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS), times=run.repeat)
+                judges.add(judge, Usage(JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS), times=times)
             if case.checks:
-                _add_checks(checks, case, prompt, answer, times=run.repeat)
+                _add_checks(checks, case, prompt, answer, times=times)
     return RunEstimate(
         models.calls,
         judges.calls,
@@ -267,8 +269,9 @@ def _lines(name: str, plan: PlannedRun, estimate: RunEstimate) -> list[str]:
             lines.append(f"cost      {_cost_in_words(estimate)}")
         lines.append(f"outputs   {count(len(plan.outputs))} recorded; no model under test is called")
         return lines
+    most = "at most " if plan.quorums else ""
     lines.append(
-        f"calls     {count(estimate.calls)}, about {count(estimate.prompt_tokens)} tokens of prompts"
+        f"calls     {most}{count(estimate.calls)}, about {count(estimate.prompt_tokens)} tokens of prompts"
     )
     lines.append(f"cost      {_cost_in_words(estimate)}")
     return lines
@@ -280,7 +283,10 @@ def _shape(plan: PlannedRun) -> str:
     factors = [plural(run.cases, "case"), plural(len(run.models), "model")]
     if run.prompts:
         factors.append(plural(len(run.prompts), "prompt"))
-    shape = " × ".join([*factors, plural(run.repeat, "repeat")])  # noqa: RUF001 - a product
+    repeats = {times_of(case.repeat) for _, case in plan.cases}
+    fewest, most = min(repeats), max(repeats)
+    factors.append(plural(most, "repeat") if fewest == most else f"{fewest} to {plural(most, 'repeat')}")
+    shape = " × ".join(factors)  # noqa: RUF001 - a product
     return f"what failed of {shape}" if plan.only is not None else shape
 
 

@@ -134,6 +134,6 @@ def names() -> ItemNames:
 def retry() -> Retry:
     """Returns what puts items of a run back to work."""
     from producer.item_ids import item_chunk_name
-    from producer.items.retry import RetriedKind, is_item_unfinished, retry_items
+    from producer.items.retry import RetriedKind, is_item_unfinished, item_groups, retry_items
 
-    return partial(retry_items, RetriedKind(pages, is_item_unfinished, item_chunk_name))
+    return partial(retry_items, RetriedKind(pages, is_item_unfinished, item_chunk_name, item_groups))

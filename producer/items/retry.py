@@ -3,7 +3,9 @@
 Old results are kept until the new ones are committed.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import accumulate, groupby
 from secrets import token_hex
 from typing import Final, NamedTuple, Protocol
 
@@ -13,6 +15,7 @@ from producer.options import Publishes
 from producer.queries.report import opened_rows as query_rows
 from producer.turns.retry import Retried
 from shared.codecs.item_rows import UNJUDGED, ItemRow
+from shared.contracts.case_run import CaseRun, Quorum, decode_case
 from shared.errors import ConfigError, RunStateError, UsageError
 from shared.ledger import ChunkPlan
 from shared.ledger.ledger import Ledger
@@ -35,6 +38,10 @@ class Unfinished(Protocol):
         """`errors`: also items that ended in error."""
 
 
+Groups = Callable[[RunStore, str, Sequence[int]], Sequence[Sequence[int]]]
+"""Groups the items of a run that are wanted, in order."""
+
+
 class RetriedKind(NamedTuple):
     """What differs between kinds in a retry."""
 
@@ -43,6 +50,8 @@ class RetriedKind(NamedTuple):
     is_unfinished: Unfinished
     chunk_name: Callable[[bytes], str]
     """Names a chunk after the input of its first item."""
+    groups: Groups
+    """Puts items that belong together into groups, which stay in one chunk, with what their retry needs."""
 
 
 def retry_items(
@@ -81,10 +90,12 @@ def retry_items(
     if unknown:
         raise UsageError(f"run {run} has no item {unknown[0]}", hint=f"its items are 0 to {info.total - 1}")
     wanted = sorted(indexes) if indexes is not None else list(_unfinished(kind, store, run, errors=errors))
-    if not wanted:
+    groups = kind.groups(store, run, wanted)
+    if not groups:
         hint = "every item has an answer; `proctor run FILE --last-failed` asks again for those that failed"
         raise UsageError(f"run {run} has nothing to retry", hint=hint)
-    chosen = wanted[:MOST_ITEMS]
+    sizes = accumulate(map(len, groups))
+    chosen = [group for group, size in zip(groups, sizes, strict=True) if size <= MOST_ITEMS]
     wakes = ledger.retry(
         run,
         f"retry-{token_hex(8)}",
@@ -93,7 +104,7 @@ def retry_items(
         is_anew=is_anew,
     )
     publisher.publish(wakes)
-    return Retried(len(chosen), len(wanted) - len(chosen))
+    return Retried(sum(map(len, chosen)), sum(map(len, groups[len(chosen) :])))
 
 
 def _unfinished(kind: RetriedKind, store: RunStore, run: str, *, errors: bool) -> Iterator[int]:
@@ -125,10 +136,55 @@ def is_case_unfinished(row: ItemRow, *, errors: bool) -> bool:
     return UNJUDGED in row.code or (errors and bool(case.code))
 
 
-def _chunks(kind: RetriedKind, store: RunStore, run: str, indexes: Sequence[int]) -> list[ChunkPlan]:
+def item_groups(_store: RunStore, _run: str, wanted: Sequence[int]) -> Sequence[Sequence[int]]:
+    """Puts each item into a group of its own."""
+    return [[index] for index in wanted]
+
+
+def case_groups(store: RunStore, run: str, wanted: Sequence[int]) -> Sequence[Sequence[int]]:
+    """Puts the answers to a case into a group.
+
+    Answers that were not needed are asked for with them, as soon as the verdict is not certain by the answers
+    that stand; workers leave them out again where it becomes so.
+    """
+    if not CaseRun.from_snapshot(store.info(run).snapshot).has_quorums:
+        return item_groups(store, run, wanted)
+    chosen, found = frozenset(wanted), list[Sequence[int]]()
+    rows = (row for page in store.item_pages(run, with_payload=True) for row in page)
+    for quorum, answers in answers_by_case(rows):
+        again = [row.index for row in answers if row.index in chosen]
+        if quorum is None:
+            found += [[index] for index in again]
+            continue
+        kept = Counter(row.outcome for row in answers if row.index not in chosen)
+        if quorum.left(kept[Outcome.PASSED], kept[Outcome.FAILED]):
+            unneeded = [row.index for row in answers if row.outcome is Outcome.SKIPPED and row.code]
+            again = sorted({*again, *unneeded})
+        found += [again] if again else []
+    return found
+
+
+def answers_by_case(rows: Iterable[ItemRow]) -> Iterator[tuple[Quorum | None, Sequence[ItemRow]]]:
+    """Yields the answers to each case by each model and prompt, with the quorum of the case.
+
+    Args:
+        rows: all of a run, with their inputs.
+    """
+    opened = ((row, decode_case(row.payload)) for row in rows)
+    for _, group in groupby(opened, key=lambda each: (each[1].model, each[1].prompt_id, each[1].case)):
+        answers = list(group)
+        yield answers[0][1].quorum, [row for row, _ in answers]
+
+
+def _chunks(kind: RetriedKind, store: RunStore, run: str, groups: Sequence[Sequence[int]]) -> list[ChunkPlan]:
     """Packs items into chunks, each named after its first item."""
-    size = chunk_size(len(indexes))
-    parts = [[str(index) for index in indexes[at : at + size]] for at in range(0, len(indexes), size)]
+    size, parts = chunk_size(sum(map(len, groups))), list[list[str]]()
+    for group in groups:
+        names = [str(index) for index in group]
+        if parts and len(parts[-1]) + len(names) <= size:
+            parts[-1] += names
+        else:
+            parts.append(names)
     firsts = store.inputs(run, [some[0] for some in parts])
     return [
         ChunkPlan(kind.chunk_name(payload) if payload else "", some)

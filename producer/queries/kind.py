@@ -148,6 +148,7 @@ class QueryRuns:
 
     def retry(self) -> Retry:
         from producer.item_ids import item_chunk_name
-        from producer.items.retry import RetriedKind, is_query_unfinished, retry_items
+        from producer.items.retry import RetriedKind, is_query_unfinished, item_groups, retry_items
 
-        return partial(retry_items, RetriedKind(items.pages_with_input, is_query_unfinished, item_chunk_name))
+        kind = RetriedKind(items.pages_with_input, is_query_unfinished, item_chunk_name, item_groups)
+        return partial(retry_items, kind)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from producer.documents import AnyRun
+from producer.documents import AnyRun, counted
 from producer.report.interfaces import RunOutcome
 from producer.text import bounds, percent, plural, sentence_of
 from shared.names import FINAL_STATES, RunState
@@ -113,7 +113,7 @@ def verdict_with(document: AnyRun, outcome: RunOutcome) -> Verdict:
 
 def shortfalls(document: AnyRun) -> list[str]:
     """Names what kept a run of any kind from being whole: errors, skipped items, gates."""
-    counts, missed = document.counts, len(document.missed_gates)
+    counts, missed = counted(document.summary, document.counts), len(document.missed_gates)
     named = [plural(counts.error, "error")] if counts.error else []
     if counts.skipped and document.state in FINAL_STATES:  # else they may still be worked on
         named.append(f"{counts.skipped:,} skipped")
@@ -129,8 +129,9 @@ def gate_sentences(document: AnyRun) -> list[str]:
 
 
 def rated(document: AnyRun) -> RunOutcome:
-    """Writes how many items passed, of all and of those with an answer; skipped ones are in neither."""
-    counts = document.counts
+    """Writes how many items or cases passed, of all and of those with an answer, but for skipped ones."""
+    counts = counted(document.summary, document.counts)
+    of = "" if counts is document.counts else "cases "
     passed, failed = counts.good, counts.failed
     answers = passed + failed
     judged = answers + counts.error
@@ -138,16 +139,16 @@ def rated(document: AnyRun) -> RunOutcome:
         return RunOutcome(NO_ANSWERS)
     if judged > answers:
         rate = f"{percent(passed / judged)} of all, {percent(passed / answers)} of {answers:,} answered"
-        return RunOutcome(f"{passed:,} of {judged:,} passed", rate, failed)
-    found = document.summary.rates.pass_rate_of_judged
+        return RunOutcome(f"{passed:,} of {judged:,} {of}passed", rate, failed)
+    found = document.summary.case_verdicts.pass_rate if of else document.summary.rates.pass_rate_of_judged
     low, high = bounds(found)
     rate = f"{percent(found.value)}, 95% interval {low}-{high}%"
-    return RunOutcome(f"{passed:,} of {judged:,} passed", rate, failed)
+    return RunOutcome(f"{passed:,} of {judged:,} {of}passed", rate, failed)
 
 
 def next_command(document: AnyRun) -> tuple[str, ...]:
     """Returns the words of the command that most people need next; empty where there is none."""
-    run, state, counts = document.run_id, document.state, document.counts
+    run, state, counts = document.run_id, document.state, counted(document.summary, document.counts)
     if state in {RunState.PAUSED, INTERRUPTED}:
         return ("resume", run)
     if state not in FINAL_STATES:

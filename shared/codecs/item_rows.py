@@ -5,8 +5,9 @@ The first line is a header, which is enough for counting; after it comes the JSO
     p|1760000000000|1760000000412|1|398|-\n{"id":"Q-01",…}
     code | started ms | finished ms | attempts | latency ms | cost in USD, or -
 
-A **code** is the outcome: `p`assed, `f`ailed, or `x` for an error, whose line is
-`{"error":{"code","message"},"result":{…}}`; then flags: `c` answered from the cache, `j` a judge was needed
+A **code** is the outcome: `p`assed, `f`ailed, `x` for an error, whose line is
+`{"error":{"code","message"},"result":{…}}`, or `n` for an item that was not needed, whose line is
+`{"reason":"…"}`; then flags: `c` answered from the cache, `j` a judge was needed
 and could not be reached, `p` poisoned: no worker survived it, so there is no line of its own and readers put
 the item's input in its place.
 
@@ -18,6 +19,8 @@ positions, and nothing is sorted or merged.
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
+
+import msgspec
 
 from shared.codecs.packing import PLAIN, Packing
 from shared.names import Outcome
@@ -33,7 +36,12 @@ CACHED: Final = "c"
 UNJUDGED: Final = "j"
 """Flag of a result without the judge that it needed: `retry` evaluates it again."""
 ABSENT: Final = "-"
-CODE_OF_OUTCOME: Final = {Outcome.PASSED: "p", Outcome.FAILED: "f", Outcome.ERROR: "x"}
+CODE_OF_OUTCOME: Final = {
+    Outcome.PASSED: "p",
+    Outcome.FAILED: "f",
+    Outcome.ERROR: "x",
+    Outcome.SKIPPED: "n",
+}
 OUTCOME_OF_CODE: Final = {code: outcome for outcome, code in CODE_OF_OUTCOME.items()}
 PAGE_ITEMS: Final = 200
 """Results fetched in one round trip; an answer may be large."""
@@ -107,6 +115,32 @@ def unpack_item(index: int, value: bytes, packing: Packing = PLAIN) -> ItemRow:
         None if latency == ABSENT else int(latency),
         None if cost == ABSENT else float(cost),
     )
+
+
+def outcome_of(value: bytes) -> Outcome:
+    r"""Returns how an item ended by its stored field, which begins with its generation.
+
+    >>> outcome_of(b'0|p|5|7|1|2|-\n{}').value, outcome_of(b'1|poison').value
+    ('passed', 'error')
+    """
+    result = value.partition(b"|")[2]
+    return Outcome.ERROR if result == POISON_VALUE else OUTCOME_OF_CODE[chr(result[0])]
+
+
+class _NotNeeded(msgspec.Struct):
+    reason: str
+
+
+_read_reason: Final = msgspec.json.Decoder(_NotNeeded).decode
+
+
+def reason_of(row: ItemRow) -> str:
+    """Returns why an item was skipped; empty where the run ended before it.
+
+    >>> reason_of(ItemRow(0, "n", b'{"reason":"verdict certain"}')), reason_of(ItemRow(0, "", b"{}"))
+    ('verdict certain', '')
+    """
+    return _read_reason(row.line).reason if row.code else ""
 
 
 class ItemReader:

@@ -10,7 +10,7 @@ check into none. What needs other files (paths, validators, the schema) is check
 (True, 5)
 """
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import msgspec
 from pydantic import (
@@ -18,14 +18,16 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
+    Tag,
     WithJsonSchema,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from shared.contracts.call_options import Headers, Params, merge_headers
-from shared.contracts.case_run import DEFAULT_CONCURRENCY
+from shared.contracts.case_run import DEFAULT_CONCURRENCY, Quorum
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, MAX_INPUT_CHARS, MOST_JUDGES
 from shared.contracts.cases import MAX_ID_CHARS, Criteria, Encodable, JsonList, JsonObject, Text, is_json
 from shared.contracts.prompts import Conversation, Prompts
@@ -156,6 +158,36 @@ class Pairwise(_Strict):
     """What makes an answer the better one, in words."""
 
 
+class RepeatRule(_Strict):
+    """How often a case is asked, and how many of its answers must pass for the case to pass."""
+
+    times: int = Field(ge=1, le=MOST_REPEATS)
+    """Answers that are asked for, at most."""
+    needed: int = Field(ge=1, le=MOST_REPEATS, alias="pass")
+    """Answers that must pass."""
+
+    @model_validator(mode="after")
+    def _can_be_reached(self) -> Self:
+        """Refuses what no answers can meet."""
+        if self.needed > self.times:
+            text = f"pass is {self.needed}, more than times ({self.times}): write a smaller one"
+            raise _misplaced("pass", text)
+        return self
+
+
+def _form_of(repeat: Any) -> str:
+    """Names the form that a value has, so that mistakes are told of one of the two only."""
+    return "union-cases" if isinstance(repeat, dict | RepeatRule) else "union-answers"
+
+
+Repeat: TypeAlias = Annotated[
+    Annotated[int, Field(ge=1, le=MOST_REPEATS), Tag("union-answers")]
+    | Annotated[RepeatRule, Tag("union-cases")],
+    Discriminator(_form_of),
+]
+"""A number: each answer counts by itself; else cases count."""
+
+
 class _SettingKeys(_Strict):
     """The settings of a run, for the first level of a file and for its `config` block."""
 
@@ -171,8 +203,8 @@ class _SettingKeys(_Strict):
     """The model of `similar` checks that name none."""
     max_cost: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
     """US dollars that the run may cost; null: no limit."""
-    repeat: int = Field(1, ge=1, le=MOST_REPEATS)
-    """How often each case is put to each model."""
+    repeat: Repeat = 1
+    """How often each case is put to each model, and how many answers must pass if cases are to count."""
     stream: bool = False
     """Whether answers are taken piece by piece, so that the time to the first token is known."""
     cache: bool = True
@@ -200,6 +232,11 @@ class RunSettings(_SettingKeys):
         """
         given = _SettingKeys.model_fields.keys() & above.model_fields_set
         return self.model_copy(update={name: getattr(above, name) for name in given})
+
+    @property
+    def times(self) -> int:
+        """How often each case is put to each model, if it says nothing itself."""
+        return times_of(self.repeat)
 
     @property
     def judges(self) -> list[str]:
@@ -230,6 +267,8 @@ class CaseEntry(Criteria):
     """Facts about it, which are kept with its result."""
     weight: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
     """How much it counts in means; null: 1."""
+    repeat: Repeat | None = None
+    """How often it is put to each model, as in the settings; null: as these say."""
     default_checks: Literal[False] | None = None
     """`false`: without the `default_checks` of the bench."""
     outputs: dict[str, Encodable] | None = None
@@ -340,6 +379,16 @@ class BenchConfig(_SettingKeys):
     def schema_file(self) -> str | None:
         """Path of the schema, in either spelling."""
         return self.schema_path or (self.schema_ if isinstance(self.schema_, str) else None)
+
+
+def times_of(repeat: int | RepeatRule) -> int:
+    """Returns how many answers a case has."""
+    return repeat if isinstance(repeat, int) else repeat.times
+
+
+def quorum_of(repeat: int | RepeatRule) -> Quorum | None:
+    """Returns how many answers must pass; None where each counts by itself."""
+    return None if isinstance(repeat, int) else Quorum(repeat.needed, repeat.times)
 
 
 def _misplaced(key: str, text: str) -> PydanticCustomError:

@@ -62,6 +62,40 @@ class Template(msgspec.Struct, frozen=True, gc=False):
         return content if isinstance(content, str) else None
 
 
+class Quorum(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """How many of the answers to a case must pass for the case to pass."""
+
+    needed: int
+    """Answers that must pass."""
+    times: int
+    """Answers that are asked for at most."""
+
+    def left(self, passed: int, failed: int) -> int:
+        """Returns after how many further answers, at the least, the verdict can be certain; 0: it is.
+
+        Answers that ended in an error are neither passed nor failed: a retry may still have them pass.
+
+        >>> [Quorum(8, 10).left(*answers) for answers in ((0, 0), (7, 0), (8, 0), (7, 2), (0, 3))]
+        [3, 1, 0, 1, 0]
+        """
+        return max(0, min(self.needed - passed, self.times - self.needed + 1 - failed))
+
+    def verdict(self, passed: int, failed: int) -> bool | None:
+        """Returns whether a case passes by its answers; None while that is open."""
+        return None if self.left(passed, failed) else passed >= self.needed
+
+    def reason(self, passed: int, failed: int) -> str:
+        """Says why further answers do not matter.
+
+        >>> Quorum(8, 10).reason(8, 1), Quorum(8, 10).reason(1, 3)
+        ('verdict certain: 8 of 9 passed, 8 needed', 'verdict certain: 3 of 4 failed, 8 of 10 must pass')
+        """
+        answers = passed + failed
+        if passed >= self.needed:
+            return f"verdict certain: {passed} of {answers} passed, {self.needed} needed"
+        return f"verdict certain: {failed} of {answers} failed, {self.needed} of {self.times} must pass"
+
+
 class CaseRun(msgspec.Struct, frozen=True):
     """The settings of a cases run: stored with it, and read by workers, as they are here."""
 
@@ -95,7 +129,13 @@ class CaseRun(msgspec.Struct, frozen=True):
     cache: bool = True
     """Whether equal questions share an answer."""
     repeat: int = 1
-    """How often each case is put to each model."""
+    """How often each case is put to each model, if it says nothing itself."""
+    quorum: Quorum | None = None
+    """How many of these answers must pass for a case to; None: each answer counts by itself."""
+    has_quorums: bool = False
+    """Whether at least one case has a quorum, which may be its own."""
+    all_repeats: bool = False
+    """Whether answers are asked for that cannot change the verdict on their case any more."""
     mode: Mode = STANDARD
     """`freeform` when no case has a criterion."""
     json_extraction: Literal["strict", "lenient"] = "strict"
@@ -244,6 +284,8 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Facts about the case."""
     weight: float = 1.0
     """How much it counts in means."""
+    quorum: Quorum | None = None
+    """How many of the answers to the case must pass; None: each counts by itself."""
     criteria: dict[str, Any] = {}
     """What a good answer looks like: the fields of `shared.contracts.cases.Criteria` that are given."""
     input_hash: str = ""

@@ -9,14 +9,14 @@ from typing import Any, Final, TypeVar
 import redis
 
 from shared import keys
-from shared.codecs.item_rows import ItemReader, ItemRow
+from shared.codecs.item_rows import ItemReader, ItemRow, outcome_of
 from shared.codecs.packing import DICTIONARY, Packing
 from shared.errors import UnknownRunError
 from shared.kinds import Kind, kind_named
 from shared.ledger.bounds import FIRST_LAYOUT
 from shared.ledger.types import Try
 from shared.ledger.wire import try_from
-from shared.names import FINAL_STATES, RunState
+from shared.names import FINAL_STATES, Outcome, RunState
 from shared.runs import upstreams, waiting
 from shared.runs.pages import ChunkFields, Fetch, Page, PageReader, TurnRow, chunk_fields
 from shared.runs.patience import patiently
@@ -230,6 +230,18 @@ class RunStore:
             with_payload=with_payload,
             packing=self.packing(run),
         )
+
+    def outcomes(self, run: str, indexes: Sequence[int]) -> dict[int, Outcome]:
+        """Reads how some cases or queries ended, but for those whose result a retry is about to replace."""
+        if not indexes:
+            return {}
+        # In this order: what is put back to work after the first call had its result before the second.
+        retried = self._read(lambda: self._client.hmget(keys.redo_key(run), indexes))
+        values = self._fetchers(run)[0]([str(index) for index in indexes])
+        found = zip(indexes, retried, values, strict=True)
+        return {
+            index: outcome_of(value) for index, again, value in found if value is not None and again is None
+        }
 
     def packing(self, run: str) -> Packing:
         """Reads how the texts of a cases or queries run are stored."""

@@ -132,7 +132,7 @@ def _plan(data: bytes) -> None:
 
 
 def _outputs(data: bytes) -> object:
-    return read_recorded(TextFile(NAME, text_of(NAME, data)), ["one", None])
+    return read_recorded(TextFile(NAME, text_of(NAME, data)), ["one", None], repeats=[1, 1])
 
 
 def _schema(data: bytes) -> None:

@@ -29,6 +29,7 @@ from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.runs import RunStore
 from shared.upstream.failure_reasons import FailureReason
+from worker.executors.case_agenda import CaseAgenda, Outcomes
 from worker.executors.case_criteria import case_of, checks_of, error_of_later_version, rules_of
 from worker.executors.case_requests import ImageMissingError, ImageUrls, any_target, model_request
 from worker.executors.case_results import (
@@ -41,7 +42,7 @@ from worker.executors.case_results import (
     stored_reply,
 )
 from worker.executors.check_calls import Desk, ask_paid
-from worker.executors.items import Item, ItemResult, ItemsExecutor
+from worker.executors.items import Agenda, AllAtOnce, Item, ItemResult, ItemsExecutor
 from worker.outcomes import EndRun
 from worker.process import WorkerProcess
 from worker.sandbox import Sandbox, Sandboxes
@@ -117,6 +118,7 @@ class CasesEngine:
         images: the images of its cases.
         shared_vars: the variables of the bench, if the run stores them once.
         packing: how the texts of the run are stored.
+        outcomes: reads how items of the run ended.
     """
 
     def __init__(
@@ -131,12 +133,13 @@ class CasesEngine:
         images: ImageUrls,
         shared_vars: Mapping[str, Any],
         packing: Packing,
+        outcomes: Outcomes,
     ) -> None:
         self.together = max(run.concurrency, run.together)
         self.packing = packing
         self._name, self._run, self._process = name, run, process
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
-        self._images, self._shared_vars = images, shared_vars
+        self._images, self._shared_vars, self._outcomes = images, shared_vars, outcomes
         self._over = ""
         """Why no model is asked any more, once the cost cap has been reached."""
 
@@ -161,6 +164,13 @@ class CasesEngine:
             code = SCHEMA_REFUSED if isinstance(error, SchemaError) else error.code
             return Failed(code, f"{error.message} ({error.hint})" if error.hint else error.message)
 
+    def agenda(self, items: Sequence[Item]) -> Agenda:
+        """Makes the agenda of a claim of the run."""
+        run = self._run
+        if not run.has_quorums:
+            return AllAtOnce(self, items)
+        return CaseAgenda(items, self._outcomes, asks_all=run.all_repeats, fail_fast=run.fail_fast)
+
     def result_of(self, item: Item, processed: JudgedCase | Failed) -> ItemResult:
         """Makes the result that is stored of a case."""
         after_failure = RunState.INCOMPLETE if self._run.fail_fast else None
@@ -168,7 +178,8 @@ class CasesEngine:
             failed = self.error_result(item, processed.code, processed.message)
             return failed._replace(ends_run=processed.ends_run or after_failure)
         result = result_of_verdict(processed)
-        if result.outcome is Outcome.PASSED:
+        is_failure = result.outcome is Outcome.ERROR or processed.payload.quorum is None
+        if result.outcome is Outcome.PASSED or not is_failure:  # of a case with a quorum, its agenda knows
             return result
         return result._replace(ends_run=result.ends_run or after_failure)
 
@@ -377,6 +388,7 @@ def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor[Judg
             images=ImageUrls(partial(store.file, run)),
             shared_vars=read_shared_vars(settings, partial(store.file, run)),
             packing=store.packing(run),
+            outcomes=partial(store.outcomes, run),
         )
 
-    return ItemsExecutor(process, open_engine)
+    return ItemsExecutor(process, open_engine, CasesEngine.agenda)

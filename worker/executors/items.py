@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import compress
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from shared.clock import now_ms
 from shared.codecs.item_rows import CODE_OF_OUTCOME, ItemRow, pack_item
@@ -82,7 +82,7 @@ class ItemResult(NamedTuple):
     """The result of an item."""
 
     outcome: Outcome
-    """`passed`, `failed` or `error`."""
+    """`passed`, `failed` or `error`; `skipped` of an item that was not needed."""
     line: bytes
     """Its JSON, see `shared.codecs.item_rows`."""
     latency_ms: int | None = None
@@ -95,6 +95,42 @@ class ItemResult(NamedTuple):
     """How the run is to end after this result: `aborted` or `incomplete`; None when it goes on."""
     code: str = ""
     """Error code, of a result without an answer."""
+
+
+class Agenda(Protocol):
+    """Which items of a claim are worked on, and when; in the chunk's thread."""
+
+    def due(self) -> Sequence[Item]:
+        """Returns the items to begin with now."""
+
+    def ended(self, item: Item, outcome: Outcome | None, /) -> RunState | None:
+        """Takes how the work on an item ended, None: without a result; returns how its run is to end."""
+
+    def settled(self) -> Sequence[tuple[Item, ItemResult]]:
+        """Returns the items that need not be worked on any more, once, with their results."""
+
+
+class AllAtOnce:
+    """Begins with all items of a claim at once.
+
+    Args:
+        items: of the claim.
+    """
+
+    def __init__(self, _engine: object, items: Sequence[Item]) -> None:
+        self._items = items
+
+    def due(self) -> Sequence[Item]:
+        """Returns all of them, once."""
+        items, self._items = self._items, ()
+        return items
+
+    def ended(self, _item: Item, _outcome: Outcome | None, /) -> RunState | None:
+        """Nothing follows from an item for its run."""
+
+    def settled(self) -> Sequence[tuple[Item, ItemResult]]:
+        """Every item is worked on."""
+        return ()
 
 
 class Engine(Protocol[R]):
@@ -137,10 +173,16 @@ class ItemsExecutor(Generic[R]):
     Args:
         process: has the ledger, leases, loop and in-flight limit that are used.
         open_engine: makes the engine of a run, by its id.
+        agenda: makes the agenda of a claim from the engine and its items.
     """
 
-    def __init__(self, process: WorkerProcess, open_engine: Callable[[str], Engine[R]]) -> None:
-        self._process = process
+    def __init__(
+        self,
+        process: WorkerProcess,
+        open_engine: Callable[[str], Engine[R]],
+        agenda: Callable[[Any, Sequence[Item]], Agenda] = AllAtOnce,
+    ) -> None:
+        self._process, self._agenda = process, agenda
 
         @lru_cache(RUNS)
         def open_run(run: str) -> tuple[Engine[R], Semaphore]:
@@ -172,29 +214,38 @@ class ItemsExecutor(Generic[R]):
         found = [each._replace(payload=engine.packing.unpack(each.payload)) for each in claim.items]
         items = [Item(lease, claimed, is_anew=claim.is_anew) for claimed in found]
         loop = ClaimLoop(self._process, lease)
-        loop.run(_ClaimedItems(loop, engine, items, admission, summary), slots)
+        agenda = self._agenda(engine, items)
+        loop.run(_ClaimedItems(loop, engine, agenda, len(items), admission, summary), slots)
         return summary
 
 
 class _ClaimedItems(Generic[R]):
     """The items of one claim, in the chunk's thread."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - one call, above
         self,
         loop: ClaimLoop,
         engine: Engine[R],
-        items: Sequence[Item],
+        agenda: Agenda,
+        items: int,
         admission: Admission,
         summary: ChunkSummary,
     ) -> None:
-        self._loop, self._engine, self._summary = loop, engine, summary
+        self._loop, self._engine, self._agenda, self._summary = loop, engine, agenda, summary
         self._process, self._lease = loop.process, loop.lease
-        self._admission, self._items, self._left = admission, items, len(items)
+        self._admission, self._left, self._under_way = admission, items, 0
         self._due_ms = 0
 
     def due(self) -> Sequence[Item]:
-        """Returns all items, once."""
-        items, self._items = self._items, ()
+        """Returns the items that the agenda has begun with now; commits those that are not needed."""
+        if settled := self._agenda.settled():
+            batch = _CommitBatch()
+            for item, result in settled:
+                self._add_result(batch, item, result)
+            self._commit(batch, len(settled))
+        items = self._agenda.due()
+        self._under_way += len(items)
+        self._admission.keep(self._under_way)
         return items
 
     async def work(self, item: Item) -> R:
@@ -206,9 +257,14 @@ class _ClaimedItems(Generic[R]):
             return await self._engine.process(item)
 
     def take(self, ended: Sequence[Finished[Item, R]]) -> None:
-        """Commits what has ended; the last call gives the chunk back, unless the run is to end first."""
-        batch, lease = self._batch_of(ended), self._lease
-        self._left -= len(ended)
+        """Commits what has ended."""
+        self._under_way -= len(ended)
+        self._commit(self._batch_of(ended), len(ended))
+
+    def _commit(self, batch: _CommitBatch, ended: int) -> None:
+        """Commits a batch; the last one gives the chunk back, unless the run is to end first."""
+        lease = self._lease
+        self._left -= ended
         is_last = not self._left
         if batch.rows or batch.tries or batch.tally or batch.ends_run or is_last:
             # A run that is to end drops what is given back, and keeps what is committed before.
@@ -218,7 +274,6 @@ class _ClaimedItems(Generic[R]):
                 self._loop.end_run(lease.run, batch.ends_run)
                 if is_last:
                     self._write(_CommitBatch(), is_back=True)
-        self._admission.release(len(ended))
 
     def _batch_of(self, ended: Sequence[Finished[Item, R]]) -> _CommitBatch:
         """Makes results of what has ended."""
@@ -228,19 +283,21 @@ class _ClaimedItems(Generic[R]):
                 batch.tally["cost_micro_usd"] += _micros(item.paid_usd)
             match outcome:
                 case Done(processed):
-                    self._add_result(batch, item, self._result(item, processed))
+                    self._add_ended(batch, item, self._result(item, processed))
                 case Broken(error):
-                    self._add_result(batch, item, self._failed(item, error))
+                    self._add_ended(batch, item, self._failed(item, error))
                 case Deferred():
                     attempt = item.parked_as(item.claimed.index, outcome)
                     postponed_s = max(0.0, (outcome.due_ms - now_ms()) / 1000)
                     item.span.set({f"{PREFIX}attempts": item.attempts, f"{PREFIX}postponed_s": postponed_s})
                     self._due_ms = min(self._due_ms or outcome.due_ms, outcome.due_ms)
                     batch.tries.append(attempt)
+                    self._agenda.ended(item, None)
                 case EndRun():
                     batch.ends_run = batch.ends_run or outcome.state
+                    self._agenda.ended(item, None)
                 case Released():
-                    pass
+                    self._agenda.ended(item, None)
             item.span.end()
         return batch
 
@@ -258,16 +315,23 @@ class _ClaimedItems(Generic[R]):
         logger.error("engine failed", extra={"item": item.claimed.index}, exc_info=error)
         return self._engine.error_result(item, INTERNAL, f"the engine failed: {type(error).__name__}")
 
+    def _add_ended(self, batch: _CommitBatch, item: Item, result: ItemResult) -> None:
+        """Adds the result of an item that was worked on, and what follows from it."""
+        self._add_result(batch, item, result)
+        after = self._agenda.ended(item, result.outcome)
+        batch.ends_run = batch.ends_run or result.ends_run or after
+
     def _add_result(self, batch: _CommitBatch, item: Item, result: ItemResult) -> None:
+        """Adds a result to a batch; an item that was not needed is in no tally."""
         item.span.set({f"{PREFIX}outcome": str(result.outcome), f"{PREFIX}attempts": item.attempts})
         if result.outcome is Outcome.ERROR:
             item.span.fail(result.code or "error")
         batch.rows.append(_row(item, result, self._engine.packing))
-        batch.tally[TALLY[result.outcome]] += 1
+        if result.outcome in TALLY:
+            batch.tally[TALLY[result.outcome]] += 1
         batch.outcomes.append(result.outcome)
         if item.attempts > 1 or item.claimed.generation:
             batch.tally["retried"] += 1
-        batch.ends_run = batch.ends_run or result.ends_run
 
     def _write(self, batch: _CommitBatch, *, is_back: bool) -> None:
         lease, summary, rows = self._lease, self._summary, batch.rows

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from producer.cases.results import CaseResult
-from shared.codecs.item_rows import POISON_CODE, POISON_ERROR, ItemRow
+from shared.codecs.item_rows import POISON_CODE, POISON_ERROR, ItemRow, reason_of
 from shared.contracts.case_run import CasePayload, decode_case
 from shared.contracts.unjudged_case import without_verdict
 from shared.names import Outcome
@@ -48,7 +48,7 @@ class OpenedCase(NamedTuple):
     code: str
     """Error code; empty when it has a verdict."""
     message: str
-    """What the error says, or the verdict."""
+    """What the error says, or the verdict, or why no answer was needed."""
 
     @property
     def answer(self) -> CaseResult:
@@ -59,6 +59,11 @@ class OpenedCase(NamedTuple):
     def status(self) -> str:
         """How it ended in one word of the pipeline, or of the error."""
         return self.code or str((self.result and self.result.status) or SKIPPED)
+
+    @property
+    def is_not_needed(self) -> bool:
+        """Whether it was not asked, because the verdict on its case was certain."""
+        return self.row.outcome is Outcome.SKIPPED and bool(self.row.code)
 
     @property
     def is_answered(self) -> bool:
@@ -80,9 +85,11 @@ def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedCase]:
         elif row.outcome is Outcome.ERROR:
             line = _decode_error(row.line)
             yield OpenedCase(row, item, line.result, line.error.code, line.error.message)
+        elif row.outcome is Outcome.SKIPPED:
+            yield OpenedCase(row, item, None, "", reason_of(row))
         else:
-            result = _decode_result(row.line) if row.code else None
-            yield OpenedCase(row, item, result, "", result.message if result else "")
+            result = _decode_result(row.line)
+            yield OpenedCase(row, item, result, "", result.message)
 
 
 def poisoned(row: ItemRow) -> tuple[str, str, Any]:

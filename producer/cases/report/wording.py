@@ -233,7 +233,6 @@ def _repeat_cells(repeats: RepeatFigures) -> list[str]:
     return [
         k,
         in_percent(repeats.mean) + ("" if error is None else f" ± {100 * error:.1f}"),
-        in_percent(repeats.pass_at_k[k]),
-        in_percent(repeats.pass_hat_k[k]),
+        *(in_percent(found[k]) if k in found else "-" for found in (repeats.pass_at_k, repeats.pass_hat_k)),
         f"{repeats.flaky:,} of {repeats.cases:,}",
     ]

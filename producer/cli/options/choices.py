@@ -186,6 +186,7 @@ def read_case_choice(
         ),
         validators_file=options.validators_file,
         outputs=options.outputs,
+        all_repeats=options.all_repeats,
         cases=options.cases,
         containing=selection.containing or "",
         first=selection.first,

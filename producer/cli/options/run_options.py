@@ -100,6 +100,12 @@ class CaseOptions:
     stream: bool = option(
         "--stream", is_flag=True, topics=("cases",), help="Also record the time to the first token."
     )
+    all_repeats: bool = option(
+        "--all-repeats",
+        is_flag=True,
+        topics=("cases",),
+        help="With repeat: {times, pass}, also ask what cannot change the verdict on a case any more.",
+    )
     fail_fast: bool = option(
         "--fail-fast", is_flag=True, topics=("cases",), help="End the run at its first failure."
     )

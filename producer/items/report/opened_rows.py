@@ -57,7 +57,8 @@ def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedItem]:
             line = failure_of(row.line)
             yield OpenedItem(row, line.result, line.error.code, line.error.message)
         else:
-            yield OpenedItem(row, _decode(row.line) if row.code else None, "", "")
+            is_answer = row.outcome is not Outcome.SKIPPED
+            yield OpenedItem(row, _decode(row.line) if is_answer else None, "", "")
 
 
 def poisoned(row: ItemRow) -> tuple[str, str, Any]:

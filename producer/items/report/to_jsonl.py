@@ -57,7 +57,7 @@ def line_writer(
     """
 
     def line(row: ItemRow) -> bytes:
-        is_there = bool(row.code)
+        is_there = bool(row.started_ms)
         envelope = {
             "run_id": info.run,
             "item_id": item_id(info.kind, row.index),
@@ -84,4 +84,6 @@ def _end(row: ItemRow, poisoned: Callable[[ItemRow], tuple[str, str, Any]]) -> b
         return msgspec.json.encode({"error": {"code": code, "message": message}, "result": result})[1:-1]
     if row.outcome is Outcome.ERROR:
         return row.line[1:-1]
-    return b'"error":null,"result":' + (row.line if row.code else b"null")
+    if row.outcome is Outcome.SKIPPED:
+        return (row.line[1:-1] + b"," if row.code else b"") + b'"error":null,"result":null'
+    return b'"error":null,"result":' + row.line

@@ -77,7 +77,9 @@ def case_configuration(info: RunInfo) -> dict[str, Any]:
         "schema": run.schema,
         "validators": run.validators.source if run.validators else None,
         "JSON extraction": run.json_extraction,
-        "repeats": run.repeat,
+        "repeats": run.repeat
+        if run.quorum is None
+        else f"{run.quorum.needed} of {run.quorum.times} must pass",
         RECORDED: run.recorded,
         "streaming": run.stream,
         "time limit": f"{run.timeout_s:g} s",
