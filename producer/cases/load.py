@@ -429,7 +429,7 @@ def _tested(
     if above is None:
         return own
     base, variable = above.api_base or own.api_base, above.api_key_env or own.api_key_env
-    return ModelTarget(model, base, variable, timeout_s=own.timeout_s)
+    return msgspec.structs.replace(own, api_base=base, api_key_env=variable)
 
 
 def _written_at(bench: Bench, models: Sequence[str], choice: CaseChoice) -> dict[str, str]:

@@ -9,6 +9,7 @@ from producer.text import shown
 from shared.errors import InputError, UsageError
 from shared.upstream.model_names import has_provider, nearest_listed, suggested_names
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.protocol_names import misfit
 
 if TYPE_CHECKING:
     from producer.cases.load import PlannedRun
@@ -87,8 +88,8 @@ def refuse_unknown_models(plan: "PlannedRun", choice: "CaseChoice") -> None:
     problems.raise_found()
 
 
-def misspelt_models(plan: "PlannedRun", choice: "CaseChoice") -> Iterator[str]:
-    """Warns of models of known providers that no table lists, and that are called almost as a listed one.
+def doubtful_models(plan: "PlannedRun", choice: "CaseChoice") -> Iterator[str]:
+    """Warns of models that are called almost as a listed one, and of protocols that a place does not speak.
 
     Args:
         plan: the run.
@@ -101,6 +102,8 @@ def misspelt_models(plan: "PlannedRun", choice: "CaseChoice") -> Iterator[str]:
         if near:
             where = _where(plan, choice, model)
             yield f"{where}: {shown(model)} is in no list of models; did you mean {near!r}?"
+        if what := misfit(model, target.api_base, target.protocol):
+            yield f"{_where(plan, choice, model)}: {shown(model)} {what}"
 
 
 def _where(plan: "PlannedRun", choice: "CaseChoice", model: str) -> str:

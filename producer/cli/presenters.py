@@ -30,6 +30,8 @@ from shared.runs.upstreams import upstreams_of
 from shared.upstream.addresses import shown_url, with_path
 from shared.upstream.costs import CostBook, over_text
 from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.model_target import ModelTarget
+from shared.upstream.protocol_names import OPENAI
 
 CHAT_PATH: Final = "/chat/completions"
 LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -385,10 +387,7 @@ def _why_aborted(store: RunStore, info: RunInfo, document: AnyRun) -> _Abort:
     """
     if info.kind.storage is Storage.MAILBOXES:
         live, why = LiveRun.from_snapshot(info.snapshot), store.wait_reason(info.run)
-        base = live.target.api_base if live else ""
-        return _Abort(
-            _explained(why, [_Called(base, with_path(base, CHAT_PATH), "--api-base")] if base else [])
-        )
+        return _Abort(_explained(why, _called_at(live.target if live else None, "--api-base")))
     last = b""
     for page in store.item_pages(info.run):
         last = next((row.line for row in reversed(page) if row.outcome is Outcome.ERROR), last)
@@ -426,8 +425,15 @@ def _explained(why: str, called: Sequence[_Called]) -> str:
 def _called_for(run: CaseRun, model: str) -> list[_Called]:
     """Returns what is called for a model or judge; nothing for one without an `api_base`."""
     target = {**run.check_models, **run.judges, **run.models}.get(model)
-    base = target.api_base if target else ""
-    return [_Called(base, with_path(base, CHAT_PATH), run.written_at.get(model, ""))] if base else []
+    return _called_at(target, run.written_at.get(model, ""))
+
+
+def _called_at(target: ModelTarget | None, written_at: str) -> list[_Called]:
+    """Returns what is called of a target; nothing of one without an `api_base`."""
+    if target is None or not target.api_base:
+        return []
+    base = target.api_base
+    return [_Called(base, with_path(base, CHAT_PATH) if target.spoken == OPENAI else "", written_at)]
 
 
 def _called(info: RunInfo, document: AnyRun) -> list[_Called]:

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from producer.cases.bench_config import check_models
 from producer.cases.checks import walk
 from producer.cases.load import PlannedRun, plan_run
-from producer.cases.unknown_models import misspelt_models, refuse_unknown_models
+from producer.cases.unknown_models import doubtful_models, refuse_unknown_models
 from producer.forecasts import (
     OWN_API,
     FileContents,
@@ -74,8 +74,8 @@ def contents(source: Source, options: SubmitOptions) -> FileContents:
         ProctorError: see `producer.cases.load.plan_run`.
     """
     plan = _planned(source, options)
-    misspelt, estimate = misspelt_models(plan, options.cases), estimated(plan)
-    warnings = [*plan.warnings, *model_warnings(_targets(plan), os.environ), *misspelt]
+    doubtful, estimate = doubtful_models(plan, options.cases), estimated(plan)
+    warnings = [*plan.warnings, *model_warnings(_targets(plan), os.environ), *doubtful]
     text = "\n".join(_lines(source.name, plan, estimate))
     return FileContents(_document(source.name, plan, estimate), text, warnings)
 
@@ -101,7 +101,7 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast:
         cost_usd=sum(known) if known else None,
         answer_tokens=found.assumed_answer_tokens,
         unpriced=[whom for whom, (calls, usd) in costs.items() if calls and usd is None],
-        warnings=[*model_warnings(_targets(plan), os.environ), *misspelt_models(plan, options.cases)],
+        warnings=[*model_warnings(_targets(plan), os.environ), *doubtful_models(plan, options.cases)],
         missing=_missing_keys(plan),
         items=plan.total,
         plan=plan,

@@ -138,7 +138,9 @@ class ModelConfig(_Strict):
     """The endpoint of a model, its prices and its options, where they differ from the provider's."""
 
     api_base: Annotated[Text, AfterValidator(_web_address)] | None = None
-    """URL of an OpenAI-compatible endpoint; null: the provider's own."""
+    """URL of an endpoint; null: the provider's own."""
+    protocol: Literal["openai", "responses", "anthropic", "gemini", "ollama", "azure"] | None = None
+    """How the `api_base` is spoken to; null: as the model's name says, else as OpenAI's chat completions."""
     api_key_env: Annotated[Text, AfterValidator(_variable)] | None = None
     """The variable of the workers' environment that holds the key."""
     prices: Price | None = None
@@ -147,6 +149,13 @@ class ModelConfig(_Strict):
     """Options of calls to it; they go before those of the bench."""
     headers: Headers = {}
     """Headers of requests to it."""
+
+    @model_validator(mode="after")
+    def _has_place(self) -> Self:
+        """Refuses a protocol of nowhere: providers' own places are called as they are."""
+        if self.protocol and self.api_base is None:
+            raise _misplaced("protocol", "protocol is that of an api_base: write api_base too")
+        return self
 
 
 class Pairwise(_Strict):
@@ -365,7 +374,13 @@ class BenchConfig(_SettingKeys):
         own, settings = self.model_configs.get(model, ModelConfig()), self.settings
         is_slow = tier == FLEX and "timeout_s" not in settings.model_fields_set
         timeout_s = FLEX_TIMEOUT_S if is_slow else settings.timeout_s
-        return ModelTarget(model, own.api_base or "", own.api_key_env or "", timeout_s=timeout_s)
+        return ModelTarget(
+            model,
+            own.api_base or "",
+            own.api_key_env or "",
+            timeout_s=timeout_s,
+            protocol=own.protocol or "",
+        )
 
     def judge(self, model: str) -> ModelTarget:
         """Returns where a model is called that judges, or that a check asks: with the headers of judges."""

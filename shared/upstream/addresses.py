@@ -37,15 +37,18 @@ def address_problem(url: str) -> str:
 
 @lru_cache(ADDRESSES)
 def with_path(base: str, path: str) -> str:
-    """Puts a path to the end of an address's path, before its query.
+    """Puts a path to the end of an address's path, before its query, and its own query behind that.
 
     >>> with_path("http://localhost:8000/v1/", "/chat/completions")
     'http://localhost:8000/v1/chat/completions'
     >>> with_path("https://me.example.com/openai?api-version=1", "/chat/completions")
     'https://me.example.com/openai/chat/completions?api-version=1'
+    >>> with_path("http://h?a=1", "/chat?b=2")
+    'http://h/chat?a=1&b=2'
     """
-    parts = urlsplit(base)
-    return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path))
+    parts, (below, _, query) = urlsplit(base), path.partition("?")
+    queries = "&".join(filter(None, (parts.query, query)))
+    return urlunsplit(parts._replace(path=parts.path.rstrip("/") + below, query=queries))
 
 
 def shown_url(url: str) -> str:

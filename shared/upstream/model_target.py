@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from shared.upstream.key_variables import PROVIDERS, provider_of
+from shared.upstream.protocol_names import protocol_of
 
 DEFAULT_TIMEOUT_S: Final = 120.0
 """Hard limit of one call where the configuration says nothing."""
@@ -19,18 +20,30 @@ class ModelTarget(msgspec.Struct, frozen=True, gc=False):
     model: str
     """Its name as litellm has it, such as `openai/gpt-4o`; any name with an `api_base`."""
     api_base: str = ""
-    """URL of an OpenAI-compatible endpoint; empty: the provider's own."""
+    """URL of an endpoint; empty: the provider's own."""
     api_key_env: str = ""
     """The variable of the worker's environment that holds the key, as it is written; see `key_variable`."""
     headers: Mapping[str, str] = {}
     """Headers of each request: literal, or `env:VARIABLE` of the worker's environment."""
     timeout_s: float = DEFAULT_TIMEOUT_S
     """Hard limit of one call."""
+    protocol: str = ""
+    """How the `api_base` is spoken to, one of `PROTOCOLS`; empty: as the model's name says."""
 
     @property
     def place(self) -> dict[str, str]:
         """What decides who answers: neither the key that pays, nor the time that it may take."""
-        return {"model": self.model, "api_base": self.api_base}
+        spoken = {"protocol": self.protocol} if self.protocol else {}
+        return {"model": self.model, "api_base": self.api_base, **spoken}
+
+    @property
+    def spoken(self) -> str:
+        """How the `api_base` is spoken to.
+
+        >>> ModelTarget("ollama/llama", "http://h:11434").spoken, ModelTarget("m", "http://h").spoken
+        ('ollama', 'openai')
+        """
+        return protocol_of(self.model, self.api_base, self.protocol)
 
     @property
     def key_variable(self) -> str:

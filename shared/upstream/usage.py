@@ -27,6 +27,22 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     service_tier: str = ""
     """The tier that answered, in the provider's word; empty where it does not say."""
 
+    def over(self, other: "Usage") -> "Usage":
+        """Returns these figures, with those of `other` where one is unknown.
+
+        >>> Usage(output_tokens=2).over(Usage(3, 1)).total_tokens
+        5
+        """
+        return other if self is NO_USAGE else self if other is NO_USAGE else _over(self, other)
+
+    def believed(self) -> "Usage":
+        """Returns them, or none where nothing at all was counted.
+
+        >>> Usage(0, 0).believed() == Usage(), Usage(3, 0).believed().output_tokens
+        (True, 0)
+        """
+        return self if self.input_tokens or self.output_tokens else NO_USAGE
+
     @property
     def total_tokens(self) -> int | None:
         """Tokens of question and answer; None where one of them is unknown.
@@ -39,8 +55,17 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return self.input_tokens + self.output_tokens
 
 
+_UNKNOWN: Final = (None, "")
 NO_USAGE: Final = Usage()
 """Nothing is known."""
+
+
+def _over(usage: Usage, other: Usage) -> Usage:
+    """Joins what is known."""
+    known = {
+        name: value for name in Usage.__struct_fields__ if (value := getattr(usage, name)) not in _UNKNOWN
+    }
+    return msgspec.structs.replace(other, **known)
 
 
 def count(value: Any) -> int | None:

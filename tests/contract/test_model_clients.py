@@ -468,7 +468,7 @@ REPLIES: Final[Mapping[str, tuple[tuple[bytes, bytes], Answer | Refused]]] = {
     "empty": (one_body(b""), Refused(FailureReason.INVALID_REPLY, "the reply is empty")),
     "no choices": (
         one_body(b'{"choices": []}'),
-        Refused(FailureReason.INVALID_REPLY, "the reply has no choices"),
+        Refused(FailureReason.INVALID_REPLY, "the reply has no answer in it"),
     ),
     "error": (
         one_body(b'{"error": {"message": "slow down", "code": 429}}'),

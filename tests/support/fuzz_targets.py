@@ -6,6 +6,7 @@ Longer than 300 lines, because it is a table of all parsers with their documents
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from io import BytesIO
 from typing import Any, Final, NamedTuple
 
@@ -45,10 +46,11 @@ from worker.breakpoint.turn_wire import decode_turns
 from worker.queries.fields import at
 from worker.queries.reply import read_reply
 from worker.sandbox.child import RETURNED, ChildAnswer, failure_of
-from worker.upstream.completion import StreamAssembler, decoded, error_text, read_completion
+from worker.upstream.completion import StreamReader, WireProtocol, decoded, error_text, read_whole
 from worker.upstream.embeddings import read_embeddings
 from worker.upstream.endpoints import model_endpoint
 from worker.upstream.failures import UpstreamError
+from worker.upstream.protocols.wire_protocols import WIRE_PROTOCOLS
 from worker.upstream.retry_after import MAX_WAIT_S, read_retry_after, requested_wait_s
 from worker.validation.checks import CheckProblem, Subject, parse_checks
 from worker.validation.checks.equivalent import read_verdict
@@ -169,10 +171,12 @@ def _urls(text: str) -> None:
 def _reply_body(data: bytes) -> None:
     reply = decoded(data)
     error_text(reply)
-    completion = read_completion(reply)
-    completion.text.encode()
-    completion.reasoning.encode()
-    json.dumps([completion.tool_calls, completion.refusal], ensure_ascii=False).encode()
+    for protocol in WIRE_PROTOCOLS.values():
+        with suppress(UpstreamError):
+            completion = read_whole(protocol, reply)
+            completion.text.encode()
+            completion.reasoning.encode()
+            json.dumps([completion.tool_calls, completion.refusal], ensure_ascii=False).encode()
 
 
 def _embeddings(data: bytes) -> None:
@@ -192,7 +196,13 @@ def _options(data: bytes) -> None:
 
 
 def _stream(data: bytes) -> None:
-    whole, parts = StreamAssembler(), StreamAssembler()
+    for protocol in WIRE_PROTOCOLS.values():
+        with suppress(UpstreamError):
+            _stream_of(protocol, data)
+
+
+def _stream_of(protocol: WireProtocol, data: bytes) -> None:
+    whole, parts = StreamReader(protocol), StreamReader(protocol)
     whole.feed(data + b"\n")
     for start in range(0, len(data), 1 + len(data) // 7):
         parts.feed(data[start : start + 1 + len(data) // 7])

@@ -11,17 +11,6 @@ from shared.upstream.model_target import ModelTarget
 from shared.upstream.prices import ANSWER_LIMITS, SERVICE_TIER
 from shared.upstream.usage import NO_USAGE, Usage
 
-PREFIXES: Final = (
-    "openai/",
-    "custom_openai/",
-    "hosted_vllm/",
-    "lm_studio/",
-    "llamafile/",
-    "ollama/",
-    "ollama_chat/",
-    "azure/",
-)
-"""These name the protocol, and are no part of the name that the server uses for the model."""
 BYTES_A_TOKEN: Final = 3
 """Bytes of UTF-8 per token: English has four and more, code and other languages about three."""
 MESSAGE_TOKENS: Final = 8
@@ -61,16 +50,6 @@ class ModelRequest:
     def model(self) -> str:
         """Name of the model, as the configuration has it."""
         return self.target.model
-
-
-def served_name(model: str) -> str:
-    """Returns the name of a model at an OpenAI-compatible server.
-
-    >>> served_name("openai/mine"), served_name("meta-llama/Llama-3")
-    ('mine', 'meta-llama/Llama-3')
-    """
-    prefix = next((prefix for prefix in PREFIXES if model.startswith(prefix)), "")
-    return model.removeprefix(prefix)
 
 
 class ModelReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

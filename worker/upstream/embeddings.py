@@ -14,10 +14,14 @@ import msgspec
 
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.protocol_names import served_name
 from shared.upstream.usage import NO_USAGE, Usage, count
-from worker.upstream.chat import TokenEstimate, estimate_text_tokens, served_name
+from worker.upstream.chat import TokenEstimate, estimate_text_tokens
+from worker.upstream.completion import HttpCall
 from worker.upstream.failures import UpstreamError
+from worker.upstream.protocols.openai_chat import azure_path
 
+EMBEDDINGS_PATH: Final = "/embeddings"
 MOST_DIMENSIONS: Final = 65_536
 """The longest vectors of today's models have about 4,000 numbers."""
 MOST: Final = 3.4e38
@@ -70,13 +74,29 @@ def pack(vector: Sequence[float]) -> bytes:
     return array(FLOATS, vector).tobytes()
 
 
-def body_of_embedding(request: EmbeddingRequest) -> dict[str, Any]:
-    """Makes the body of a request.
+def embedding_call(request: EmbeddingRequest, key: str) -> HttpCall:
+    """Makes the request of a call at an `api_base`; other protocols have OpenAI's for embeddings, or none.
 
-    >>> body_of_embedding(EmbeddingRequest(ModelTarget("openai/mine"), ["Hi"]))
-    {'model': 'mine', 'input': ['Hi']}
+    Raises:
+        UpstreamError: the protocol of the model has none.
+
+    >>> embedding_call(EmbeddingRequest(ModelTarget("ollama/mine", "http://h:11434"), ["Hi"]), "")[:2]
+    ('/v1/embeddings', {'model': 'mine', 'input': ['Hi']})
     """
-    return {"model": served_name(request.model), "input": [*request.texts]}
+    target, spoken = request.target, request.target.spoken
+    name, bearer = served_name(target.model, spoken), {"Authorization": f"Bearer {key}"} if key else {}
+    body = {"model": name, "input": [*request.texts]}
+    match spoken:
+        case "openai" | "responses":
+            return HttpCall(EMBEDDINGS_PATH, body, bearer)
+        case "ollama":
+            return HttpCall(f"/v1{EMBEDDINGS_PATH}", body, bearer)
+        case "azure":
+            place = azure_path(target.api_base, name, EMBEDDINGS_PATH)
+            return HttpCall(place, body, {"api-key": key} if key else {})
+        case _:
+            text = f"{target.model}: embeddings cannot be asked for in the protocol {spoken}"
+            raise UpstreamError(FailureReason.REFUSED, text)
 
 
 def estimate_embedding(request: EmbeddingRequest) -> TokenEstimate:

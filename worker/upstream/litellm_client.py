@@ -31,11 +31,11 @@ from worker.upstream.chat import ModelReply, ModelRequest, messages_of
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
-    StreamAssembler,
+    StreamReader,
     UnreadableReplyError,
     decoded,
     no_text,
-    read_completion,
+    read_whole,
     too_large,
 )
 from worker.upstream.credentials import needed_key, own_headers
@@ -43,6 +43,7 @@ from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, read_em
 from worker.upstream.exchange import failure_of, since_ms
 from worker.upstream.failures import UpstreamError, kept_error
 from worker.upstream.guarded_session import CURRENT_EXCHANGE, HttpExchange, open_guarded_session
+from worker.upstream.protocols.openai_chat import OPENAI_CHAT
 from worker.upstream.retry_after import requested_wait_s
 
 WARM_S: Final = 5.0
@@ -378,23 +379,23 @@ def _as_sent(exchange: HttpExchange, *, is_streamed: bool) -> Completion | None:
         return None
     body = bytes(exchange.body)
     if is_streamed:
-        reader = StreamAssembler()
+        reader = StreamReader(OPENAI_CHAT)
         reader.feed(body)
         reader.end()
         if reader.has_events:
             # litellm stops reading at the end of the answer, which is not always the end of the bytes.
-            is_read = reader.has_choice and (exchange.is_whole or reader.is_ended)
+            is_read = reader.answer.has_answer and (exchange.is_whole or reader.is_ended)
             return reader.finish() if is_read else None
     if not exchange.is_whole:
         return None
     reply = decoded(body, exchange.charset)
     is_known = isinstance(reply, dict) and ("choices" in reply or reply.get("error"))
-    return read_completion(reply) if is_known else None
+    return read_whole(OPENAI_CHAT, reply) if is_known else None
 
 
 def _read(reply: Any) -> Completion:
     """Reads a whole reply."""
-    completion = read_completion(reply.model_dump(include={"choices", "usage"}, warnings=False))
+    completion = read_whole(OPENAI_CHAT, reply.model_dump(include={"choices", "usage"}, warnings=False))
     texts = [completion.text, completion.refusal, completion.reasoning]
     texts += [text for call in completion.tool_calls for text in call["function"].values()]
     if sum(len(text.encode("utf-8", "replace")) for text in texts) > MAX_REPLY_BYTES:
@@ -404,14 +405,14 @@ def _read(reply: Any) -> Completion:
 
 async def _read_pieces(reply: Any, exchange: HttpExchange) -> tuple[Completion, int | None]:
     """Reads an answer as it comes; also returns when its first piece came."""
-    reader, size, first_ms = StreamAssembler(), 0, None
+    reader, size, first_ms = StreamReader(OPENAI_CHAT), 0, None
     async with aclosing(_pieces(reply)) as pieces:
         async for piece in pieces:
             size += sum(_size(choice.get("delta") or {}) for choice in piece.get("choices") or ())
             if size > MAX_REPLY_BYTES:
                 raise too_large()
             reader.take(piece)
-            if first_ms is None and reader.has_answer:
+            if first_ms is None and reader.answer.has_begun:
                 first_ms = since_ms(exchange.began_s)
     return reader.finish(), first_ms
 

@@ -19,31 +19,38 @@ import aiohttp
 import msgspec
 
 from shared.codecs.http_bodies import text_of_body
+from shared.contracts.call_options import merge_headers
 from shared.scrubbing import kept
 from shared.upstream.addresses import shown_url, with_path
 from shared.upstream.failure_reasons import NOT_FOUND, OK, FailureReason, reason_of_status
 from shared.upstream.model_target import ModelTarget
-from worker.upstream.chat import ModelReply, ModelRequest, messages_of, options_of, served_name
+from shared.upstream.protocol_names import OPENAI
+from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
-    StreamAssembler,
+    HttpCall,
+    StreamReader,
+    WireProtocol,
     decoded,
     error_text,
     raise_reported_error,
-    read_completion,
+    read_whole,
     too_large,
 )
 from worker.upstream.credentials import needed_key, own_headers
 from worker.upstream.embeddings import (
+    EMBEDDINGS_PATH,
     EmbeddingReply,
     EmbeddingRequest,
-    body_of_embedding,
+    embedding_call,
     read_embedding_usage,
     read_embeddings,
 )
 from worker.upstream.exchange import MAX_ERROR_BYTES, exchange, failure_of, read_body, since_ms
 from worker.upstream.failures import UpstreamError, kept_error
+from worker.upstream.protocols.openai_chat import CHAT_PATH
+from worker.upstream.protocols.wire_protocols import wire_protocol
 from worker.upstream.request_forms import PrefixMarks, in_form, refuses_form
 from worker.upstream.retry_after import requested_wait_s
 
@@ -52,8 +59,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Response: TypeAlias = aiohttp.ClientResponse
-CHAT_PATH: Final = "/chat/completions"
-EMBEDDINGS_PATH: Final = "/embeddings"
 FINISH_REASON_CHARS: Final = 40
 _USUAL_REASONS: Final = frozenset({"", "stop", "length", "tool_calls", "content_filter", "function_call"})
 """Words of OpenAI's interface; any other text may contain what was sent, the key included."""
@@ -221,15 +226,17 @@ class DirectClient:
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
         """Sends the request and reads the reply."""
-        began = perf_counter()
+        began, protocol = perf_counter(), wire_protocol(request.target)
         read = partial(_read_pieces, began_s=began) if request.is_streamed else _read_whole
-        completion, first_ms = await self._sent(request.target, CHAT_PATH, body_of(request), read)
+        call = protocol.request(request, needed_key(request.target, self._environment))
+        completion, first_ms = await self._sent(request.target, call, partial(read, protocol))
         return completion.as_reply(since_ms(began), first_token_ms=first_ms)
 
     async def _embed(self, request: EmbeddingRequest) -> EmbeddingReply:
         """Sends the texts and reads their vectors."""
         began = perf_counter()
-        reply = await self._sent(request.target, EMBEDDINGS_PATH, body_of_embedding(request), _read)
+        call = embedding_call(request, needed_key(request.target, self._environment))
+        reply = await self._sent(request.target, call, _read)
         raise_reported_error(reply)
         packed = read_embeddings(reply, len(request.texts))
         return EmbeddingReply(packed, since_ms(began), read_embedding_usage(reply))
@@ -237,20 +244,17 @@ class DirectClient:
     async def _sent(
         self,
         target: ModelTarget,
-        path: str,
-        body: Mapping[str, Any],
+        call: HttpCall,
         read: Callable[[Response], Awaitable[T]],
     ) -> T:
         """Sends a request, and reads its reply where the status says that it is one."""
-        headers = {"Content-Type": "application/json", **own_headers(target, self._environment)}
-        key = needed_key(target, self._environment)
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
-        url = with_path(target.api_base, path)
+        own = own_headers(target, self._environment)
+        headers = {"Content-Type": "application/json", **merge_headers(call.headers, own)}
+        url = with_path(target.api_base, call.path)
 
         async def read_answer(response: Response) -> T:
             if response.status != OK:
-                raise await error_of_reply(response, url)
+                raise await error_of_reply(response, url, target)
             return await read(response)
 
         return await exchange(
@@ -260,26 +264,8 @@ class DirectClient:
             read_answer,
             headers=headers,
             timeout_s=target.timeout_s,
-            data=msgspec.json.encode(body),
+            data=msgspec.json.encode(call.body),
         )
-
-
-def body_of(request: ModelRequest) -> dict[str, Any]:
-    """Makes the body of a request.
-
-    >>> body_of(ModelRequest(ModelTarget("openai/mine"), "", "Hi", temperature=0))
-    {'model': 'mine', 'messages': [{'role': 'user', 'content': 'Hi'}], 'temperature': 0}
-    """
-    body = {
-        **options_of(request),
-        "model": served_name(request.model),
-        "messages": messages_of(request),
-    }
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
-    if request.is_streamed:
-        body |= {"stream": True, "stream_options": {"include_usage": True}}
-    return body
 
 
 async def _read(response: Response) -> Any:
@@ -290,27 +276,29 @@ async def _read(response: Response) -> Any:
     return decoded(body, response.charset)
 
 
-async def _read_whole(response: Response) -> tuple[Completion, int | None]:
+async def _read_whole(protocol: WireProtocol, response: Response) -> tuple[Completion, int | None]:
     """Reads an answer that comes at once."""
-    return read_completion(await _read(response)), None
+    return read_whole(protocol, await _read(response)), None
 
 
-async def _read_pieces(response: Response, began_s: float) -> tuple[Completion, int | None]:
+async def _read_pieces(
+    protocol: WireProtocol, response: Response, began_s: float
+) -> tuple[Completion, int | None]:
     """Reads an answer as it comes; also returns when its first piece came."""
-    reader, size, first_ms = StreamAssembler(), 0, None
+    reader, size, first_ms = StreamReader(protocol), 0, None
     async for piece in response.content.iter_any():
         size += len(piece)
         if size > MAX_REPLY_BYTES:
             response.close()
             raise too_large()
         reader.feed(piece)
-        if first_ms is None and reader.has_answer:
+        if first_ms is None and reader.answer.has_begun:
             first_ms = since_ms(began_s)
     reader.end()
     return reader.finish(response.charset), first_ms
 
 
-async def error_of_reply(response: aiohttp.ClientResponse, url: str) -> UpstreamError:
+async def error_of_reply(response: aiohttp.ClientResponse, url: str, target: ModelTarget) -> UpstreamError:
     """Reads a reply from a URL with another status than 200: the reason, the text and the requested wait."""
     try:
         body = await read_body(response, MAX_ERROR_BYTES)
@@ -322,16 +310,23 @@ async def error_of_reply(response: aiohttp.ClientResponse, url: str) -> Upstream
         words = ""
     reason = reason_of_status(response.status, text_of_body(body, response.charset))
     place = f" at {shown_url(url)}" if response.status == NOT_FOUND else ""
-    remedy = " (most servers want /v1 at the end of api_base)" if place and _has_no_path(url) else ""
+    remedy = _remedy(url, target) if place else ""
     text = f"HTTP {response.status}{place}: {words or response.reason or 'no reason given'}{remedy}"
     wait_s = requested_wait_s(response.headers, now_s=time())
     return UpstreamError(reason, text, status=response.status, wait_s=wait_s)
 
 
-def _has_no_path(url: str) -> bool:
-    """Whether the URL of a call has nothing before the protocol's own path.
+def _remedy(url: str, target: ModelTarget) -> str:
+    """Returns what helps where nothing is found.
 
-    >>> _has_no_path("http://h/chat/completions"), _has_no_path("http://h/v1/chat/completions")
-    (True, False)
+    >>> _remedy("http://h/chat/completions", ModelTarget("m", "http://h"))
+    ' (most servers want /v1 at the end of api_base)'
+    >>> _remedy("http://h/v1/messages", ModelTarget("anthropic/m", "http://h"))
+    " (called in the protocol anthropic by the model's name; for a gateway write protocol: openai)"
     """
-    return urlsplit(url).path in {CHAT_PATH, EMBEDDINGS_PATH}
+    if urlsplit(url).path in {CHAT_PATH, EMBEDDINGS_PATH}:
+        return " (most servers want /v1 at the end of api_base)"
+    if target.protocol or target.spoken == OPENAI:
+        return ""
+    called = f"called in the protocol {target.spoken} by the model's name"
+    return f" ({called}; for a gateway write protocol: openai)"

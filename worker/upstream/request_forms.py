@@ -74,7 +74,8 @@ class PrefixMarks:
 
 def _keeps_what_is_marked(request: ModelRequest) -> bool:
     """Whether a provider reads marks, and others would not refuse them."""
-    return not request.target.api_base and provider_of(request.model) == "anthropic"
+    target = request.target
+    return (target.spoken if target.api_base else provider_of(target.model)) == "anthropic"
 
 
 def _text(text: str) -> dict[str, Any]:

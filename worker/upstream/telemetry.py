@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from shared.observability import tracing
 from shared.upstream.key_variables import provider_of
 from shared.upstream.model_target import ModelTarget
-from worker.upstream.chat import ModelReply, ModelRequest, served_name
+from shared.upstream.protocol_names import served_name
+from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
 

@@ -10,8 +10,9 @@ from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
 from worker.upstream.cache import digest_of, identity_of
 from worker.upstream.chat import IMAGE_TOKENS, ModelReply, ModelRequest, estimate_tokens
-from worker.upstream.completion import read_completion
+from worker.upstream.completion import read_whole
 from worker.upstream.failures import UpstreamError
+from worker.upstream.protocols.openai_chat import OPENAI_CHAT
 
 ENDLESS = "1" * 5_000
 
@@ -19,7 +20,7 @@ ENDLESS = "1" * 5_000
 def test_an_error_with_an_endless_code_is_one_of_the_upstream() -> None:
     """Its words are kept; the code says nothing."""
     with pytest.raises(UpstreamError, match="no luck") as caught:
-        read_completion({"error": {"message": "no luck", "code": ENDLESS}})
+        read_whole(OPENAI_CHAT, {"error": {"message": "no luck", "code": ENDLESS}})
     assert (caught.value.reason, caught.value.status) == (FailureReason.SERVER_ERROR, 0)
 
 
