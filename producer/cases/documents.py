@@ -97,6 +97,10 @@ class ModelFigures(Part, frozen=True):
     case_verdicts: Annotated[
         CaseVerdicts | UnsetType, Meta(description="Only of runs in which answers count together.")
     ] = UNSET
+    cached_input_tokens: Annotated[
+        Count | UnsetType,
+        Meta(description="Prompt tokens that the provider had in its cache; only where it says how many."),
+    ] = UNSET
 
     @property
     def answers(self) -> int:

@@ -46,6 +46,8 @@ class ModelTotals:
     """Items with an answer whose cost is unknown."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_input_tokens: int | None = None
+    """None: no provider has said how much of the input it had in its cache."""
     timed_tokens: int = 0
     """Tokens of the answers in `times_ms`."""
     cached: int = 0
@@ -82,6 +84,8 @@ class ModelTotals:
         prompt, completion = result.usage.prompt_tokens or 0, result.usage.completion_tokens or 0
         self.prompt_tokens += prompt
         self.completion_tokens += completion
+        if result.usage.cached_input_tokens is not None:
+            self.cached_input_tokens = (self.cached_input_tokens or 0) + result.usage.cached_input_tokens
         if row.outcome is Outcome.ERROR:
             return
         add_score(self.scores, case)
@@ -129,6 +133,7 @@ class ModelTotals:
             cost_unknown=self.cost_unknown,
             prompt_tokens=self.prompt_tokens,
             completion_tokens=self.completion_tokens,
+            cached_input_tokens=UNSET if self.cached_input_tokens is None else self.cached_input_tokens,
             cached=self.cached,
             fuzzy_matches=self.fuzzy,
             rouge_l_mean=self.rouge[0] / self.rouge[1] if self.rouge[1] else None,
