@@ -96,8 +96,14 @@ class Tariff(NamedTuple):
     """The same of other tiers, by the providers' word."""
 
     def rates(self, tier: str, question: int) -> TokenRates:
-        """Returns the rates of a call; a tier without a price of its own has the usual one."""
-        *_, step = takewhile(lambda step: step.above < max(question, 1), self.tiers.get(tier, self.usual))
+        """Returns the rates of a call; a tier without a price of its own has the usual one.
+
+        Args:
+            tier: in the provider's word, such as `flex`, or `on_demand_flex` in Google's.
+            question: its tokens.
+        """
+        steps = self.tiers.get(tier.rpartition("_")[2], self.usual)
+        *_, step = takewhile(lambda step: step.above < max(question, 1), steps)
         return step.rates
 
     def usd(self, usage: Usage) -> float | None:

@@ -948,8 +948,9 @@ def test_a_refusal_of_anything_else_is_asked_in_form_again(complete: Complete, s
     assert forms == [True, False, True, True]
 
 
+@pytest.mark.parametrize("is_direct", [False, True])
 def test_a_shared_beginning_is_marked_when_it_comes_again(
-    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, *, is_direct: bool
 ) -> None:
     """To keep it costs more than to read it; what was kept and found is told apart in what was used."""
     monkeypatch.setenv("ANTHROPIC_API_BASE", server.api_base.removesuffix("/v1"))
@@ -963,8 +964,9 @@ def test_a_shared_beginning_is_marked_when_it_comes_again(
     content = [{"type": "text", "text": "Hi"}]
     body = {**envelope, "content": content, "stop_reason": "end_turn", "usage": usage}
     server.script = lambda _prompt, _nth: Say(body=body)
-    target = ModelTarget("anthropic/claude-sonnet-4-5", timeout_s=20.0)
-    criterion = "Criterion: " + "polite " * 500
+    place = server.api_base if is_direct else ""
+    target = ModelTarget("anthropic/claude-sonnet-4-5", place, timeout_s=20.0)
+    criterion = f"Criterion {is_direct}: " + "polite " * 500
     replies, marks = [], []
     for text, shared in (("one", len(criterion)), ("two", len(criterion)), ("three", 11), ("four", 0)):
         asked = ModelRequest(target, "Grade.", f"{criterion}\n{text}", shared_chars=shared)
@@ -975,7 +977,7 @@ def test_a_shared_beginning_is_marked_when_it_comes_again(
         marks.append([part.get("cache_control") for part in sent])
         assert "".join(part["text"] for part in sent) == asked.user
     assert marks == [[None], [{"type": "ephemeral"}, None], [None], [None]]
-    assert {reply.usage for reply in replies} == {Usage(1250, 3, 1000, 200, 0)}
+    assert {reply.usage for reply in replies} == {Usage(1250, 3, 1000, 200, None if is_direct else 0)}
     usd = cost_of(target.model, replies[0].usage, {})
     assert usd == pytest.approx((50 * 3 + 1000 * 0.3 + 200 * 3.75 + 3 * 15) / 1e6)
 

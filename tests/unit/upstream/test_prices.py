@@ -61,6 +61,7 @@ def test_known_models_cost_what_their_providers_publish(model: str, usage: Usage
         (Usage(1000, 100), 1000 * 2 + 100 * 8),
         (Usage(1000, 100, 400, 100, 50), 500 * 2 + 400 * 0.5 + 100 * 2.5 + 50 * 8 + 50 * 6),
         (Usage(1000, 100, 400, service_tier="flex"), (600 * 2 + 400 * 0.5 + 100 * 8) / 2),
+        (Usage(1000, 100, service_tier="on_demand_flex"), (1000 * 2 + 100 * 8) / 2),
         (Usage(1000, 100, service_tier="batch"), (1000 * 2 + 100 * 8) / 4),
         (Usage(1000, 100, service_tier="of a kind of its own"), 1000 * 2 + 100 * 8),
         (Usage(100, 10, 4000, 4000, 4000), 100 * 0.5 + 10 * 6),  # no part is larger than its whole
