@@ -6,6 +6,7 @@ Longer than 500 lines, because all of these need the settings and cases that wer
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from itertools import chain
@@ -445,10 +446,11 @@ def _written_at(bench: Bench, models: Sequence[str], choice: CaseChoice) -> dict
 
 def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> dict[str, GivenPrice]:
     """The prices that were given; the one of the command line is that of all models under test."""
-    given = {model: own.prices for model, own in config.model_configs.items()}
+    today = datetime.now(UTC).date().isoformat()
+    given = {model: own.price_on(today) for model, own in config.model_configs.items()}
     if choice.model_config is not None and choice.model_config.prices:
-        given |= dict.fromkeys(models, choice.model_config.prices)
-    return {model: prices.given for model, prices in given.items() if prices is not None}
+        given |= dict.fromkeys(models, choice.model_config.prices.given)
+    return {model: price for model, price in given.items() if price is not None}
 
 
 def _outputs(bench: Bench, choice: CaseChoice) -> dict[Key, Recorded] | None:

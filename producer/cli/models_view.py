@@ -1,6 +1,7 @@
 """Describes the models of a configuration: where each is called, and whether its key and price are known."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final, Literal
 
 from msgspec import UNSET
@@ -64,8 +65,8 @@ def model_rows(
 def _price(model: str, config: BenchConfig) -> ModelPrice | None:
     """Returns the dollars for a million tokens in and out; None where they are not known."""
     settings = config.model_configs.get(model)
-    given = {} if settings is None or settings.prices is None else {model: settings.prices.given}
-    tariff = tariff_of(model, given)
+    given = None if settings is None else settings.price_on(datetime.now(UTC).date().isoformat())
+    tariff = tariff_of(model, {} if given is None else {model: given})
     if tariff is None:
         return None
     rates = tariff.rates("", 0)

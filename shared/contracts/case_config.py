@@ -10,6 +10,7 @@ check into none. What needs other files (paths, validators, the schema) is check
 (True, 5)
 """
 
+from datetime import date
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import msgspec
@@ -110,6 +111,17 @@ def _each_once(judges: list[str]) -> list[str]:
 Panel = Annotated[list[Text], Field(min_length=1, max_length=MOST_JUDGES), AfterValidator(_each_once)]
 
 
+def _day(text: str) -> str:
+    """Refuses what is no day as ISO 8601 writes it."""
+    try:
+        is_day = date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        is_day = False
+    if not is_day:
+        raise PydanticCustomError("day", "not a day: write for example 2026-12-01")
+    return text
+
+
 class Price(_Strict):
     """What a model costs, in US dollars per million tokens."""
 
@@ -145,10 +157,24 @@ class ModelConfig(_Strict):
     """The variable of the workers' environment that holds the key."""
     prices: Price | None = None
     """What it costs; needed for `max_cost` with a model of unknown price."""
+    prices_from: dict[Annotated[Text, AfterValidator(_day)], Price] = {}
+    """What it costs from a day on, such as `2026-12-01`, by the day (UTC) on which a run is submitted."""
     params: Params = Params()
     """Options of calls to it; they go before those of the bench."""
     headers: Headers = {}
     """Headers of requests to it."""
+
+    def price_on(self, day: str) -> GivenPrice | None:
+        """Returns what it costs on a day; None where the file does not say.
+
+        >>> later = Price(prompt_per_million=2, completion_per_million=8)
+        >>> config = ModelConfig(prices_from={"2026-12-01": later})
+        >>> config.price_on("2026-11-30") is None, config.price_on("2027-01-01").prompt_per_million
+        (True, 2.0)
+        """
+        since = max((each for each in self.prices_from if each <= day), default=None)
+        price = self.prices if since is None else self.prices_from[since]
+        return None if price is None else price.given
 
     @model_validator(mode="after")
     def _has_place(self) -> Self:

@@ -72,6 +72,10 @@ from tests.support.benches import CASES, HEAD, MINIMAL, plan, refusal, write
             HEAD + CASES + "model_configs: {m: {prices: {prompt_per_million: 1}}}\n",
             "completion_per_million: is missing",
         ),
+        (
+            HEAD + CASES + "model_configs: {m: {prices_from: {12/2026: {}}}}\n",
+            "not a day ('12/2026')",
+        ),
         (HEAD + CASES + "    tags: x\n", ":6: test_cases[0].tags: not a list ('x') | write it as […]"),
         (
             HEAD + CASES + f"    checks: [{{contains: a, json_path: ${'.a' * 700}}}]\n",

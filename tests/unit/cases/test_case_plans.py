@@ -341,6 +341,15 @@ def test_a_new_key_of_a_case_needs_a_new_layout(full: Path) -> None:
     assert (load_cases(Source(full), SubmitOptions()).layout, LAYOUT) == (TARGETS_LAYOUT, 5)
 
 
+def test_a_price_holds_from_its_day_on(tmp_path: Path) -> None:
+    """The latest of those that have begun; one that lies ahead changes nothing yet."""
+    usual, past, ahead = (f"{{prompt_per_million: {usd}, completion_per_million: 1}}" for usd in (1, 2, 3))
+    days = f"{{'2020-01-01': {usual}, '2020-02-01': {past}, '2999-01-01': {ahead}}}"
+    more = f"model_configs: {{m: {{prices: {usual}, prices_from: {days}}}}}\n"
+    run = plan(write(tmp_path, HEAD + CASES + more)).run
+    assert run.prices == {"m": GivenPrice(2, 1)}
+
+
 @pytest.mark.parametrize(
     ("more", "tested", "judging"),
     [
