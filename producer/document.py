@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from producer import kinds
 from producer.aggregate.gates import Gate, judge_gates
 from producer.documents import SCHEMA_VERSION, AnyRun, Counts, RunDocument, WrittenFile, counted
-from producer.report.interfaces import ReadsFiles, Report, Screen, Totals, TurnText
-from producer.report.run_verdict import Verdict, verdict_with
+from producer.report.interfaces import ReadsFiles, Report, Totals, TurnText
+from producer.report.run_report import RunReport
 from producer.review.answer_labels import NO_REVIEW, Review
 from producer.review.label_store import review_of
 from shared.kinds import Kind, kind_named
@@ -99,18 +99,13 @@ def pages_of(store: RunStore, info: RunInfo, text: TurnText = TurnText.NOT_READ)
     return kinds.of(info.kind).pages(store, info.run, text)
 
 
-def verdict_of(document: AnyRun) -> Verdict:
-    """Returns the verdict on a run.
+def report_of(document: AnyRun) -> RunReport:
+    """Returns what is said of a run in every format.
 
     Args:
         document: of the run; its state may also be `interrupted`.
     """
-    return verdict_with(document, screen_of(document).outcome(document))
-
-
-def screen_of(document: AnyRun) -> Screen:
-    """Returns what a terminal shows of a run."""
-    return kinds.of(kind_named(document.kind)).screen()
+    return kinds.of(kind_named(document.kind)).run_report(document)
 
 
 def document_of(

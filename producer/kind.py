@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from producer.aggregate.compared_items import Comparing, Known
     from producer.aggregate.gate_metrics import GateMetric
+    from producer.documents import AnyRun
     from producer.forecasts import FileContents, Forecast
     from producer.item_ids import ItemNames
     from producer.load.chunks import RunInput
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from producer.report.comparison.item_texts import ItemTexts
     from producer.report.interfaces import Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
+    from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
     from producer.review.answer_labels import Review
     from producer.turns.retry import Retry
@@ -118,8 +120,11 @@ class ProducerKind(Protocol):
     def report(self, name: str, out: BinaryIO, info: RunInfo, /) -> Report:
         """Begins a report in one of the kind's formats."""
 
+    def run_report(self, document: AnyRun, /) -> RunReport:
+        """Returns what is said of a run in every format."""
+
     def screen(self) -> Screen:
-        """Returns what a terminal shows of a run."""
+        """Returns what a terminal shows of the items of a run."""
 
     def tests(self, rows: Iterable[Any], /) -> Iterator[JunitTest]:
         """Makes a test of each row, for JUnit and GitHub."""

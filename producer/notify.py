@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 from msgspec import UNSET, to_builtins
 from msgspec.structs import replace
 
-from producer.document import screen_of, verdict_of
+from producer.document import report_of
 from producer.documents import AnyRun, Notification
-from producer.report.interfaces import unpainted
+from producer.report.to_terminal import summary_text
 from shared.errors import ConfigError, UsageError
 from shared.settings import Settings
 from shared.upstream.addresses import NO_ADDRESS, address_problem
@@ -98,9 +98,9 @@ def read_webhook(text: str, settings: Settings, environment: Mapping[str, str]) 
 
 def message(document: AnyRun) -> bytes:
     """Writes what is posted of a run's document."""
-    screen = screen_of(document)
-    name, *figures = screen.summary(document, unpainted).split("\n")
-    first = (name, screen.headline(document), str(verdict_of(document)))
+    report = report_of(document)
+    name, *figures = summary_text(report).split("\n")
+    first = (name, report.headline, str(report.verdict))
     lines = [line.strip() for line in (*first, *figures) if line.strip()]
     text = "\n".join(lines[:TEXT_LINES])
     for mark, escape in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # what Slack reads as markup

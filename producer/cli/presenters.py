@@ -12,12 +12,13 @@ from producer.cases.totals import NOT_REACHED as MODEL_NOT_REACHED
 from producer.cli.item_view import print_change, read_items
 from producer.cli.output import Output, printable
 from producer.cli.session import Session
-from producer.document import EXIT_DONE, EXIT_INCOMPLETE, EXIT_NOT_GOOD, run_document, screen_of, verdict_of
+from producer.document import EXIT_DONE, EXIT_INCOMPLETE, EXIT_NOT_GOOD, report_of, run_document
 from producer.documents import AnyRun, as_json
 from producer.following.events import FinishedEvent, as_line
 from producer.items.report.opened_rows import failure_of
 from producer.report.interfaces import Details
 from producer.report.run_verdict import INTERRUPTED, next_command
+from producer.report.to_terminal import more_text, summary_text
 from producer.sample_api import DEFAULT_PORT
 from shared.contracts.case_run import SNAPSHOT_KEY, CaseRun
 from shared.contracts.live_turns import LiveRun
@@ -120,7 +121,7 @@ class ItemChanges:
         output, now = self._session.output, read_items(self._session, self._info, self._positions)
         for was, is_now in zip(self._before, now, strict=True):
             print_change(output, was, is_now)
-        verdict = verdict_of(run.document)
+        verdict = report_of(run.document).verdict
         output.data("")
         output.data(f"{output.painted(verdict.mark, verdict.style)} {self._info.run}: {verdict.sentence}")
 
@@ -176,7 +177,7 @@ class QuietPresenter:
         if run.info.state == RunState.ABORTED:
             _explain_abort(self._session, run)
         elif run.is_worse_than_its_gates:
-            output.message(str(verdict_of(document)))
+            output.message(str(report_of(document).verdict))
 
     def interrupted(self, run: Ended) -> None:
         """Writes nothing."""
@@ -221,7 +222,7 @@ class EventPresenter:
         has_hint = info.state == RunState.ABORTED or _note_cost_cap(session, info)
         output.note(closing(session, document, has_next=not has_hint))
         if session.options.quiet and run.is_worse_than_its_gates:
-            output.message(str(verdict_of(document)))
+            output.message(str(report_of(document).verdict))
         output.data(as_line(FinishedEvent(document=document)))
 
     def interrupted(self, run: Ended) -> None:
@@ -333,9 +334,9 @@ def print_run(session: Session, info: RunInfo) -> None:
 
 def figures(output: Output, document: AnyRun, details: Details | None = None) -> str:
     """Writes the figures of a run and its single items; with `-v` all figures, else how to see them."""
-    screen = screen_of(document)
-    text = screen.summary(document, output.painted)
-    if more := screen.more(document, output.painted) if screen.more else "":
+    report = report_of(document)
+    text = summary_text(report, output.painted)
+    if more := more_text(report, output.painted):
         command = f"`proctor runs show {document.run_id} -v`"
         text += f"\n\n{more}" if output.options.verbose else f"\nmore figures: {command}"
     items = details.text(output.painted) if details else ""
@@ -344,10 +345,10 @@ def figures(output: Output, document: AnyRun, details: Details | None = None) ->
 
 def closing(session: Session, document: AnyRun, *, has_next: bool = True) -> str:
     """Writes what stands last: how far the run came, the verdict on it, and the next command."""
-    output, verdict = session.output, verdict_of(document)
-    headline = screen_of(document).headline(document)
+    output, report = session.output, report_of(document)
+    verdict = report.verdict
     sentence = f"{verdict.mark} {output.folded(verdict.sentence, indent=2)}"
-    lines = ["", output.painted(headline, "dim"), output.painted(sentence, "bold", verdict.style)]
+    lines = ["", output.painted(report.headline, "dim"), output.painted(sentence, "bold", verdict.style)]
     words = next_command(document) if has_next else ()
     if words:
         lines.append(f"{output.painted('next:', 'cyan')} {session.command(*words)}")

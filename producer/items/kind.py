@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from producer.aggregate.gate_metrics import GateMetric
+    from producer.documents import AnyRun
     from producer.item_ids import ItemNames
     from producer.report.interfaces import Report, Screen, Totals
     from producer.report.junit import JunitTest
+    from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
     from producer.turns.retry import Retry
     from shared.codecs.item_rows import ItemRow
@@ -78,13 +80,20 @@ def report(name: str, out: BinaryIO, info: RunInfo, *, columns: Sequence[str] = 
         case "github":
             from producer.report.github import GithubReport
 
-            return GithubReport(out, info, screen=screen(), tests=tests)
+            return GithubReport(out, info, run_report, screen(), tests)
         case _:
             raise ValueError(name)
 
 
+def run_report(document: AnyRun) -> RunReport:
+    """Returns what is said of a run in every format."""
+    from producer.items.report.run_report import run_report
+
+    return run_report(document)
+
+
 def screen() -> Screen:
-    """Returns what a terminal shows of a run."""
+    """Returns what a terminal shows of the items of a run."""
     from producer.items.report.terminal import SCREEN
 
     return SCREEN

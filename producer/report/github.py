@@ -7,17 +7,18 @@ summary they are escaped HTML, in annotations escaped data, and neither holds wh
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
 from producer.documents import AnyRun
-from producer.report.cells import Size, markdown_table, plain
-from producer.report.interfaces import ReadFile, Screen, unpainted
+from producer.report.cells import Size, plain
+from producer.report.figures import ShownIn
+from producer.report.interfaces import ReadFile, Screen
 from producer.report.junit import JunitTest
-from producer.report.run_verdict import verdict_with
+from producer.report.run_report import RunReport
+from producer.report.to_markdown import table_blocks
 from producer.run_settings import is_freeform
 from shared.contracts.case_run import PLACES_FILE
 from shared.runs import RunInfo
@@ -59,14 +60,23 @@ class GithubReport(_Failures):
     Args:
         out: where to.
         info: the run.
-        screen: what a terminal shows of it.
+        report_of: returns what is said of it, given its document.
+        screen: what a terminal shows of its items.
         tests: makes a test of each row.
     """
 
-    def __init__(self, out: BinaryIO, info: RunInfo, *, screen: Screen, tests: Tests) -> None:
+    def __init__(
+        self,
+        out: BinaryIO,
+        info: RunInfo,
+        report_of: Callable[[AnyRun], RunReport],
+        screen: Screen,
+        tests: Tests,
+    ) -> None:
         super().__init__(info, tests, MOST_FAILURES)
-        self._out, self._screen = out, screen
-        self._details = screen.details(info, False) if screen.details else None  # noqa: FBT003 - the form of every screen
+        self._out, self._report_of = out, report_of
+        make = None if is_freeform(info) else screen.details  # else single items are outputs
+        self._details = make(info, False) if make else None  # noqa: FBT003 - the form of every screen
 
     def page(self, rows: Sequence[Any]) -> None:
         """Keeps the failures of some rows, and their reasons."""
@@ -76,32 +86,25 @@ class GithubReport(_Failures):
 
     def end(self, document: AnyRun) -> None:
         """Writes the Markdown."""
-        counts = document.counts
-        verdict = verdict_with(document, self._screen.outcome(document))
-        lines = [f"## {html(verdict)}", ""]
-        lines += [f"Proctor run {html(self.info.run)}, {html(self._screen.headline(document))}", ""]
-        items = {"total": counts.total, **counts.named()}
-        outcomes = [[word, f"{number:,}"] for word, number in items.items()]
-        lines += [markdown_table(["outcome", "items"], outcomes), ""]
-        lines += [f"- {html(sentence)}" for sentence in verdict.why] + [""]
-        lines += _folded("Summary", self._screen.summary(document, unpainted), is_open=True)
-        is_checked = not is_freeform(self.info)  # else single items are outputs
-        if self._details and is_checked and (self.errors or self.failures):
+        report, counts, run = self._report_of(document), document.counts, html(self.info.run)
+        blocks = [f"## {html(report.verdict)}", f"Proctor run {run}, {html(report.headline)}"]
+        if report.verdict.why:
+            blocks.append("\n".join(f"- {html(sentence)}" for sentence in report.verdict.why))
+        blocks += map(html, report.lines_in(ShownIn.BRIEF))
+        for table in report.tables_in(ShownIn.BRIEF):
+            blocks += [f"### {table.title}", *table_blocks(table, html)]
+        if self._details and (self.errors or self.failures):
             self._details.end(document)
-            lines += _folded("Failures by reason", self._details.text(), is_open=True)
+            blocks.append(_folded("Failures by reason", self._details.text(), is_open=True))
         for heading, kept, number in (
             ("Errors", self.errors, counts.error),
             ("Failed", self.failures, counts.failed),
         ):
             if kept:
-                lines += [f"### {heading}", ""]
-                lines += chain.from_iterable(map(_failure, kept))
+                blocks += [f"### {heading}", *map(_failure, kept)]
             if number > len(kept):
-                lines += [
-                    f"{number - len(kept):,} more: `proctor results {html(self.info.run)} --failed`",
-                    "",
-                ]
-        self._out.write("\n".join(lines).encode(errors="replace"))
+                blocks.append(f"{number - len(kept):,} more: `proctor results {run} --failed`")
+        self._out.write(("\n\n".join(blocks) + "\n").encode(errors="replace"))
 
 
 class Annotations(_Failures):
@@ -175,25 +178,19 @@ def _quiet(text: str) -> str:
     return escape(text).replace("::", "&#58;:").replace("##[", "&#35;#[")
 
 
-def _failure(test: JunitTest) -> list[str]:
+def _failure(test: JunitTest) -> str:
     """Writes one item, folded."""
     name = f"{html(test.classname, Size.LINE)}: {html(test.name, Size.LINE)}"
     title = f"{name} ({html(test.type, Size.LINE)})" if test.type else name
-    return _folded(title, "\n".join(filter(None, (test.message, test.body))), is_html=True)
+    return _folded(title, "\n".join(filter(None, (test.message, test.body))))
 
 
-def _folded(title: str, text: str, *, is_open: bool = False, is_html: bool = False) -> list[str]:
-    """Folds a text under a line; inside `pre` an escaped text means nothing to Markdown."""
+def _folded(title: str, text: str, *, is_open: bool = False) -> str:
+    """Folds a text under a line of HTML; inside `pre` an escaped text means nothing to Markdown."""
     shown = text if len(text) <= Size.BODY else text[: Size.BODY] + "..."
     printed = "".join(sign for sign in shown if sign == "\n" or sign.isprintable())
-    return [
-        f"<details{' open' if is_open else ''}><summary>{title if is_html else html(title)}</summary>",
-        "",
-        f"<pre>{_quiet(printed)}</pre>",
-        "",
-        "</details>",
-        "",
-    ]
+    opened = "<details open>" if is_open else "<details>"
+    return f"{opened}<summary>{title}</summary>\n\n<pre>{_quiet(printed)}</pre>\n\n</details>"
 
 
 def read_places(stored: bytes | None, folder: Path) -> Mapping[int, CasePlace]:

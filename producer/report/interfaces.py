@@ -82,14 +82,8 @@ class RunOutcome(NamedTuple):
 
 
 class Screen(NamedTuple):
-    """What a terminal shows of a run."""
+    """What a terminal shows of the items of a run."""
 
-    summary: Callable[[AnyRun, Paint], str]
-    """Writes a document for people: a line that names the run, and its figures."""
-    headline: Callable[[AnyRun], str]
-    """Writes in one line what the run is and how far it came."""
-    outcome: Callable[[AnyRun], RunOutcome]
-    """Words what came out; `run_verdict` adds state, errors, skipped items and gates."""
     columns: Sequence[str]
     """Headings of the table of results."""
     cells: Callable[[Sequence[Any]], list[list[str]]]
@@ -100,8 +94,6 @@ class Screen(NamedTuple):
     """Columns that a narrow terminal cuts in the middle of their cells; the last column is cut at its end."""
     right: Sequence[str] = ()
     """Columns whose cells stand to the right."""
-    more: Callable[[AnyRun, Paint], str] | None = None
-    """Writes the figures that `-v` adds; empty where a run has no more."""
     details: Callable[[RunInfo, bool], Details] | None = None
     """Makes what is shown of single items after a run, given whether to show more than failures need."""
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from producer.aggregate.gate_metrics import GateMetric
+    from producer.documents import AnyRun
     from producer.forecasts import FileContents, Forecast
     from producer.item_ids import ItemNames
     from producer.load.chunks import RunInput
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from producer.options import SubmitOptions
     from producer.report.interfaces import Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
+    from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
     from producer.review.answer_labels import Review
     from producer.turns.retry import Retry
@@ -110,7 +112,7 @@ class TurnRuns:
             case "github":
                 from producer.report.github import GithubReport
 
-                return GithubReport(out, info, screen=self.screen(), tests=self.tests)
+                return GithubReport(out, info, self.run_report, self.screen(), self.tests)
             case "traces":
                 from producer.turns.report.to_traces import TracesReport
 
@@ -121,6 +123,11 @@ class TurnRuns:
                 return AllTracesReport(out, info)
             case _:
                 raise ValueError(name)
+
+    def run_report(self, document: AnyRun, /) -> RunReport:
+        from producer.turns.report.run_report import run_report
+
+        return run_report(document)
 
     def screen(self) -> Screen:
         from producer.turns.report.terminal import SCREEN

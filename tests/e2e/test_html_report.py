@@ -87,13 +87,13 @@ def test_failures_stand_first(browser: Browser, page: str) -> None:
 def test_tables_are_sorted_by_a_click_and_stay_so(browser: Browser, page: str) -> None:
     """A click on a heading sorts by numbers, a second one turns it round; unknown values stay last."""
     opened(browser, page)
-    heading = "#costs thead th:nth-child(2) button"
+    heading = "#cost thead th:nth-child(2) button"
     browser.click(heading)
-    assert browser.texts("#costs tbody th") == ["acme/careful", "acme/quick", "house/unpriced"]
+    assert browser.texts("#cost tbody th") == ["acme/careful", "acme/quick", "house/unpriced"]
     browser.click(heading)
-    assert browser.texts("#costs tbody th") == ["acme/quick", "acme/careful", "house/unpriced"]
+    assert browser.texts("#cost tbody th") == ["acme/quick", "acme/careful", "house/unpriced"]
     opened(browser, f"{page}{browser.evaluate('location.hash')}")
-    assert browser.texts("#costs tbody th") == ["acme/quick", "acme/careful", "house/unpriced"]
+    assert browser.texts("#cost tbody th") == ["acme/quick", "acme/careful", "house/unpriced"]
     is_clean(browser)
 
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from producer.document import run_document
-from producer.turns.report.terminal import summary_text
 from shared import keys
 from shared.names import RunState
 from shared.upstream.prices import GivenPrice
 from tests.support.conversations import shape
-from tests.support.documents import printed
+from tests.support.documents import printed, summary_text
 from tests.support.eventually import eventually
 from tests.support.live_desk import LiveDesk, LiveModel, parrot, reply, talks
 from tests.support.model_server import Say

@@ -27,7 +27,7 @@ REPEATED_NAMES: Final = {
         {"documents", "results", "totals", "gates", "names", "options", "load", "compare", "retry", "kind"}
     ),
     "one file for each part of a kind's reports": frozenset(
-        {"html_rows", "html_summary", "opened_rows", "terminal", "wording"}
+        {"html_rows", "html_summary", "opened_rows", "run_report", "terminal", "wording"}
         | {f"to_{name}" for name in ("csv", "html", "jsonl", "junit", "markdown")}
     ),
     "one declaration for each side": frozenset({"kinds", "__main__"}),

@@ -5,7 +5,9 @@ from typing import Any
 
 import msgspec
 
+from producer.document import report_of
 from producer.documents import AnyRun, as_json
+from producer.report import to_terminal
 
 
 def printed(document: msgspec.Struct) -> Any:
@@ -16,3 +18,13 @@ def printed(document: msgspec.Struct) -> Any:
 def with_summary(document: AnyRun, **changes: Any) -> AnyRun:
     """The document with another summary."""
     return msgspec.structs.replace(document, summary=msgspec.structs.replace(document.summary, **changes))
+
+
+def summary_text(document: AnyRun) -> str:
+    """What a terminal shows of a run."""
+    return to_terminal.summary_text(report_of(document))
+
+
+def more_text(document: AnyRun) -> str:
+    """What `-v` adds."""
+    return to_terminal.more_text(report_of(document))

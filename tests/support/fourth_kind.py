@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from producer.aggregate.gate_metrics import GateMetric
+    from producer.documents import AnyRun
     from producer.item_ids import ItemNames
     from producer.kind import ComparedKind
     from producer.load.chunks import RunInput
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from producer.options import SubmitOptions
     from producer.report.interfaces import Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
+    from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
     from producer.review.answer_labels import Review
     from producer.turns.retry import Retry
@@ -92,6 +94,9 @@ class WordRuns:
 
     def report(self, name: str, out: "BinaryIO", info: "RunInfo", /) -> "Report":
         return items.report(name, out, info, columns=("word", "reversed"))
+
+    def run_report(self, document: "AnyRun", /) -> "RunReport":
+        return items.run_report(document)
 
     def screen(self) -> "Screen":
         return items.screen()

@@ -12,9 +12,10 @@ from producer.cases.report.wording import check_example, check_finding, check_li
 from producer.documents import AnyRun
 from producer.report.cells import Size, plain
 from producer.report.interfaces import Paint, unpainted
+from producer.report.run_report import FailureExample, FailureGroup, Failures
+from producer.report.to_terminal import failures_text, indented, marked
 from producer.report.transcript import asked_line
-from producer.tables import boxed_table, hanging, panel, terminal_width
-from producer.text import plural
+from producer.tables import boxed_table, panel, terminal_width
 from shared.codecs.item_rows import ItemRow
 from worker.validation.case_verdict import StageOutcome
 
@@ -75,46 +76,60 @@ class FreeformDetails:
         return "\n\n".join(parts)
 
 
-class FailureDetails:
-    """Collects failures by their reason: equal ones are one line with a count and the first names.
+class VerboseDetails:
+    """Shows the first cases with their stages."""
 
-    Args:
-        is_verbose: whether each case is shown with its stages instead.
-    """
-
-    def __init__(self, *, is_verbose: bool = False) -> None:
-        self._is_verbose = is_verbose
+    def __init__(self) -> None:
         self._run = ""
-        self._verbose = list[str]()
-        self._groups: dict[tuple[str, str], _Group] = {}
-        self._of_model = Counter[str]()
+        self._lines = list[str]()
         self._shown = self._left = 0
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
         for case in opened(rows):
-            if self._is_verbose:
-                if self._shown < MOST_VERBOSE:
-                    self._verbose += [*_case(case), *_stages(case)]
-                    self._shown += 1
-                else:
-                    self._left += 1
-            elif case.code or (case.result is not None and not case.result.passed):
-                self._add(case)
+            if self._shown < MOST_VERBOSE:
+                self._lines += [*_case(case), *_stages(case)]
+                self._shown += 1
+            else:
+                self._left += 1
 
     def end(self, document: AnyRun) -> None:
-        """Keeps the run's id, for commands in the text."""
+        """Keeps the run's id, for the command that lists the rest."""
         self._run = document.run_id
 
     def text(self, paint: Paint = unpainted) -> str:
-        """Writes them one under the other, the most frequent reason first; empty when nothing failed."""
-        lines = list(self._verbose)
-        for group in sorted(self._groups.values(), key=lambda group: -group.number):
-            lines += _equal_failures(group) if group.number > 1 else group.first
-        if self._left:
-            only_failed = "" if self._is_verbose else " --failed"
-            lines.append(f"{self._left:,} more: `proctor results {self._run}{only_failed}`")
-        return "\n".join(_painted(line, paint) for line in lines)
+        """Writes them one under the other."""
+        more = [f"{self._left:,} more: `proctor results {self._run}`"] if self._left else []
+        return "\n".join(marked(line, paint) for line in [*self._lines, *more])
+
+
+class FailureDetails:
+    """Collects failures by their reason: equal ones are one group with a count and the first names."""
+
+    def __init__(self) -> None:
+        self._run = ""
+        self._groups: dict[tuple[str, str], _Group] = {}
+        self._of_model = Counter[str]()
+        self._left = 0
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Takes some rows."""
+        for case in opened(rows):
+            if case.code or (case.result is not None and not case.result.passed):
+                self._add(case)
+
+    def end(self, document: AnyRun) -> None:
+        """Keeps the run's id, for the command that lists the rest."""
+        self._run = document.run_id
+
+    def failures(self) -> Failures:
+        """Returns the groups, the most frequent reason first."""
+        groups = sorted(self._groups.values(), key=lambda group: -group.number)
+        return Failures([group.shown() for group in groups], self._left)
+
+    def text(self, paint: Paint = unpainted) -> str:
+        """Writes them one under the other; empty when nothing failed."""
+        return failures_text(self.failures(), self._run, paint)
 
     def _add(self, case: OpenedCase) -> None:
         """Counts a failure, and names it while there are few with the same reason."""
@@ -125,16 +140,14 @@ class FailureDetails:
                 self._left += 1
                 return
             self._of_model[case.item.model] += 1
-            answer = [f"    answer: {text}" for text in [_answer(case)] if text]
-            group = self._groups[reason] = _Group(
-                [*_case(case), *answer], reasons, counted="error" if case.code else "answer"
-            )
+            asked = plain(asked_line(case.item), _room())
+            group = self._groups[reason] = _Group(asked, reasons, noun="error" if case.code else "answer")
         group.number += 1
         group.differing.update(
             at for at, first in enumerate(group.reasons) if reasons[at : at + 1] != [first]
         )
-        if len(group.names) < MOST_NAMES:
-            group.names.append(_answered(case))
+        if len(group.examples) < MOST_NAMES:
+            group.examples.append(FailureExample(_name(case), answer=_answer(case)))
 
 
 class _Finding(NamedTuple):
@@ -147,19 +160,26 @@ class _Finding(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """Failures with the same reason."""
+    """Failures with the same reason, as they come."""
 
-    first: list[str]
-    """The lines of the first one."""
+    asked: str
+    """What was asked in the first one."""
     reasons: list[_Finding]
     """Of the first one."""
+    noun: str
     differing: set[int] = field(default_factory=set)
     """Positions of the reasons that do not hold for all of them."""
-    counted: str = "answer"
-    """What they are: answers, or errors."""
     number: int = 0
-    names: list[str] = field(default_factory=list)
-    """Of the first ones, each with its answer."""
+    examples: list[FailureExample] = field(default_factory=list)
+    """The first ones."""
+
+    def shown(self) -> FailureGroup:
+        """Returns what is shown of them; one alone is shown with what was asked."""
+        reasons = [
+            reason.example if at in self.differing else reason.text for at, reason in enumerate(self.reasons)
+        ]
+        asked = self.asked if self.number == 1 else None
+        return FailureGroup(self.number, self.noun, reasons, self.examples, asked)
 
 
 def _reason(case: OpenedCase) -> tuple[str, str]:
@@ -169,28 +189,6 @@ def _reason(case: OpenedCase) -> tuple[str, str]:
     """
     checks = "; ".join(row.name for row in case.answer.failed_checks)
     return case.status, checks or _VALUES.sub("#", plain(case.message, Size.TEXT))
-
-
-def _equal_failures(group: _Group) -> list[str]:
-    """Writes failures with the same reason: how many, why they failed, and the first answers."""
-    first, *others = (
-        reason.example if at in group.differing else reason.text for at, reason in enumerate(group.reasons)
-    )
-    lines = [_line(0, f"✗ {plural(group.number, group.counted)}: {first}")]
-    lines += [_line(4, text) for text in (*others, *group.names)]
-    left = group.number - len(group.names)
-    return [*lines, f"    and {left:,} more"] if left else lines
-
-
-def _painted(line: str, paint: Paint) -> str:
-    """Colours the mark of a line."""
-    styles = {"✗": "red", "✓": "green"}
-    return paint(line[0], styles[line[0]]) + line[1:] if line[:1] in styles else line
-
-
-def _line(indent: int, text: str) -> str:
-    """Indents a line, which wraps where the terminal is narrow."""
-    return " " * indent + hanging(text, " " * (indent + 2))
 
 
 def _named(prompt: str | None) -> str:
@@ -227,15 +225,9 @@ def _brief(text: str) -> str:
 def _case(case: OpenedCase) -> list[str]:
     """Writes a case, why it did not pass, and what was asked."""
     is_passed = case.answer.passed
-    lines = [_line(0, f"{'✓' if is_passed else '✗'} {_name(case)}")]
-    lines += [_line(4, reason.text) for reason in ([] if is_passed else _reasons(case))]
+    lines = [indented(0, f"{'✓' if is_passed else '✗'} {_name(case)}")]
+    lines += [indented(4, reason.text) for reason in ([] if is_passed else _reasons(case))]
     return [*lines, f"    input:  {plain(asked_line(case.item), _room())}"]
-
-
-def _answered(case: OpenedCase) -> str:
-    """Names a case, with its answer."""
-    answer = _answer(case)
-    return f"{_name(case)}  → {answer}" if answer else _name(case)
 
 
 def _answer(case: OpenedCase) -> str:
@@ -259,13 +251,13 @@ def _stages(case: OpenedCase) -> list[str]:
     result = case.answer
     for stage in result.stages:
         head = f"{MARKS[stage.outcome]} {stage.stage}"
-        lines.append(_line(4, f"{head}: {plain(stage.reason, Size.TEXT)}".rstrip(": ")))
+        lines.append(indented(4, f"{head}: {plain(stage.reason, Size.TEXT)}".rstrip(": ")))
         for key, value in stage.detail.items():
             if value not in (None, "", [], {}) and key != "votes":  # the reply has them in words
-                lines.append(_line(8, f"{key}: {plain(str(value), Size.TEXT)}"))
-    lines += [_line(4, plain(check_line(row), Size.TEXT)) for row in result.checks]
+                lines.append(indented(8, f"{key}: {plain(str(value), Size.TEXT)}"))
+    lines += [indented(4, plain(check_line(row), Size.TEXT)) for row in result.checks]
     for sort, found in (result.differences or {}).items():
         if found and isinstance(found, list | dict):
-            lines.append(_line(6, f"{sort}: {plain(str(found), Size.TEXT)}"))
+            lines.append(indented(6, f"{sort}: {plain(str(found), Size.TEXT)}"))
     answer = plain(result.text, Size.TEXT)
-    return [*lines, _line(4, f"answer: {answer}")] if answer else lines
+    return [*lines, indented(4, f"answer: {answer}")] if answer else lines

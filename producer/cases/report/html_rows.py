@@ -13,8 +13,8 @@ from producer.cases.report.html_answer import answer_of, asked_of, gist_of
 from producer.cases.report.html_images import PageImages
 from producer.cases.report.opened_rows import OpenedCase
 from producer.cases.report.reasons import Wordings, reason_of
-from producer.cases.report.wording import seconds
 from producer.report.cells import Size, plain
+from producer.report.figures import latency_s
 from producer.report.html.rendering import Text, fill, markup, readable, text_limit
 from producer.report.html.spool import Spool
 from producer.report.html.viewer import MOST_VALUES, WORST_FIRST, Group, Letter, PageRow, Rows
@@ -340,7 +340,7 @@ def _cell(answers: Sequence[KeptAnswer], name: str) -> ShownCell:
     is_marked = letter in "pfe" and first is not None
     score = first.score if first is not None and first.score is not None and first.score < 1 else None
     figures = [] if score is None or letter is Letter.FAILED else [f"score {score:.2f}"]
-    figures += [] if first is None or first.latency_ms is None else [seconds(first.latency_ms)]
+    figures += [] if first is None or first.latency_ms is None else [latency_s(first.latency_ms)]
     if first is not None and first.is_cached:
         figures.append("cached")
     return ShownCell(

@@ -1,51 +1,24 @@
-"""Prepares what the HTML report of a cases run has around its cases: verdict, figures, tables and charts."""
+"""Prepares what only the page of a cases run has: heads of its columns, charts, and who leads."""
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final
 
 from producer.aggregate.statistics import mcnemar
-from producer.cases.documents import (
-    CasesRun,
-    CasesSummary,
-    GitState,
-    JudgingFigures,
-    ModelFigures,
-    PromptModelFigures,
-)
+from producer.cases.documents import CasesRun, CasesSummary, GitState, ModelFigures, PromptModelFigures
+from producer.cases.report.case_tables import PER_ANSWERS, cost_of, in_order, per_thousand
 from producer.cases.report.html_rows import Column, Pairs
 from producer.cases.report.html_settings import settings_of
-from producer.cases.report.opened_rows import SKIPPED
-from producer.cases.report.wording import (
-    NO_VERDICTS,
-    NONE,
-    by_pass_rate,
-    dollars,
-    in_order,
-    outcome,
-    p95,
-    percent,
-    remarks,
-    seconds,
-)
+from producer.cases.report.wording import NO_VERDICTS, dollars
 from producer.report.cells import Size
+from producer.report.figures import latency_s
 from producer.report.html.charts import TONES, Point, Series, bars, scatter
 from producer.report.html.rendering import markup
-from producer.report.html.viewer import Fact, Metric, Page
-from producer.report.run_verdict import verdict_with
+from producer.report.html.viewer import Fact, Metric
 from producer.tables import cut_middle
-from producer.text import bounds, duration, plural
-from shared import __version__
+from producer.text import bounds, percent, plural
 from shared.contracts.case_run import CaseRun
-from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus
 from shared.runs import RunInfo
 
-PER_ANSWERS: Final = 1_000
-"""Answers that a price is given for: the price of one has too many zeros."""
-MEANINGS: Final[Mapping[str, str]] = {
-    **{row.failure: row.meaning for row in STAGE_TABLE.values()},
-    CaseStatus.FAILED_CHECKS: "the stages passed, and a check did not",
-}
 COMMIT_CHARS: Final = 12
 """Of the hash of a commit."""
 HEAD_CHARS: Final = 40
@@ -54,33 +27,6 @@ LEAST_CHARTED: Final = 3
 """Models that a chart says something about; a freeform run has nothing else to say, and a chart of each."""
 SIGNIFICANT: Final = 0.05
 """Two-sided level of the test between the two best models."""
-IN_VERDICT: Final = ("passed ", "failed ", "not checked ", "errors ", "skipped ")
-"""Beginnings of remarks that the verdict has already."""
-
-
-def page_of(document: CasesRun, info: RunInfo, pairs: Pairs, order: Sequence[Column]) -> Page:
-    """Returns the head of the page: verdict, reasons, figures.
-
-    Args:
-        document: the run's.
-        info: the run.
-        pairs: how the first two columns differ.
-        order: the columns as they are shown.
-    """
-    summary, verdict = document.summary, verdict_with(document, outcome(document))
-    is_unchecked = summary.is_freeform and verdict.tone == "p"
-    return Page(
-        kind="cases",
-        name=info.title,
-        run=document.run_id,
-        tone="n" if is_unchecked else verdict.tone,
-        verdict=verdict.heading,
-        why=[*verdict.clauses, *([] if summary.is_freeform else _leader(summary, pairs, order))],
-        meta=_meta(document, info),
-        badge="Freeform Mode" if summary.is_freeform else "",
-        links=[("Models", "#models"), ("Cost", "#cost"), ("About", "#about")],
-        folder="cases/report",
-    )
 
 
 def ordered(summary: CasesSummary, columns: Sequence[Column]) -> list[Column]:
@@ -126,7 +72,7 @@ def _rated(model: ModelFigures, group: PromptModelFigures | None, column: Column
     over, name = column if group else (provider, name)
     facts = []
     if not group and model.latency_ms:
-        facts.append(Fact("P95", p95(model.latency_ms)))
+        facts.append(Fact("P95", latency_s(model.latency_ms.p95)))
     facts.append(Fact("cost", dollars(found.cost_usd)))
     if found.failed:
         facts.append(Fact(f"✗ {found.failed:,} failed", tone="f"))
@@ -151,146 +97,55 @@ def _counted(model: ModelFigures, metric: Metric) -> Metric:
     return metric._replace(value=plural(model.answers, "output"), at=None, captions=("", ""), facts=facts)
 
 
-class ShownModel(NamedTuple):
-    """What the tables show of a model beside its figures."""
-
-    of: ModelFigures
-    tone: str
-    """Its colour in charts."""
-
-    @property
-    def rate(self) -> str:
-        """The pass rate."""
-        return percent(self.of.pass_rate)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The interval of the pass rate, in percent."""
-        return 100 * self.of.rates.pass_rate.low, 100 * self.of.rates.pass_rate.high
-
-    @property
-    def times(self) -> Sequence[tuple[int | str, str]]:
-        """Latencies as numbers and as texts."""
-        found = self.of.latency_ms
-        known = (found.p50, found.p95, found.p99)
-        return [(time, seconds(time)) for time in known] if found else [("", NONE)] * len(known)
-
-    @property
-    def cost(self) -> str:
-        """All of its cost, or that it is unknown."""
-        return dollars(self.of.cost_usd)
-
-    @property
-    def known(self) -> str:
-        """The part that is known of a cost that is not known whole."""
-        has_known = self.of.cost_usd is None and self.of.known_cost_usd
-        return f"at least {dollars(self.of.known_cost_usd)}" if has_known else ""
-
-    @property
-    def per_thousand(self) -> float | None:
-        """Price of `PER_ANSWERS` answers."""
-        if self.of.cost_usd is None or not self.of.answers:
-            return None
-        return PER_ANSWERS * self.of.cost_usd / self.of.answers
-
-    @property
-    def per_thousand_text(self) -> str:
-        """The same as a text."""
-        return dollars(self.per_thousand)
-
-    def point(self, y: float, low: float | None = None, high: float | None = None) -> Point:
-        """Makes its point in a chart of latencies, from P50 to P95."""
-        times = self.of.times
-        return Point(self.of.model, times.p50 / 1000, y, low, high, times.p95 / 1000, self.tone)
-
-
-def models_of(summary: CasesSummary) -> list[ShownModel]:
-    """Returns what the tables show of each model, in the order of the mode."""
-    return [ShownModel(model, f"t{at % TONES}") for at, model in enumerate(in_order(summary))]
-
-
-def charts_of(models: Sequence[ShownModel], *, is_freeform: bool) -> list[tuple[str, Any, str]]:
-    """Draws what the document names: speed against price, and latency against accuracy.
+def charts_of(summary: CasesSummary) -> list[tuple[str, Any, str]]:
+    """Draws what the document names: latency against accuracy, speed against price, and what models cost.
 
     Returns:
         For each chart its name, the drawing, and what it leaves out.
     """
-    timed = [model for model in models if model.of.times]
+    models, is_freeform = in_order(summary), summary.is_freeform
     if len(models) < LEAST_CHARTED and not is_freeform:
         return []
-    priced = [model.point(price) for model in timed if (price := model.per_thousand) is not None]
-    left = [model.of.model for model in timed if model.per_thousand is None]
-    first = [model.of.model for model in timed if not model.of.latency_ms]
+    tones = {model.model: f"t{at % TONES}" for at, model in enumerate(models)}
+    timed = [model for model in models if model.times]
+
+    def point(model: ModelFigures, y: float, low: float | None = None, high: float | None = None) -> Point:
+        times = model.times
+        return Point(model.model, times.p50 / 1000, y, low, high, times.p95 / 1000, tones[model.model])
+
+    priced = [point(model, price) for model in timed if (price := per_thousand(model)) is not None]
+    left = [model.model for model in timed if per_thousand(model) is None]
+    first = [model.model for model in timed if not model.latency_ms]
     unpriced = f"Not in the chart, price unknown: {', '.join(left)}." if left else ""
     cached = f"All answers cached, times of their first calls: {', '.join(first)}." if first else ""
     note = " ".join(filter(None, (unpriced, cached)))
     chart = scatter(priced, x_label="seconds, P50 to P95", y_label=f"US dollars per {PER_ANSWERS:,} answers")
     found = [("Speed vs. Price", markup(chart), note)]
     if not is_freeform:
-        rated = [model.point(100 * (model.of.pass_rate or 0.0), *model.bounds) for model in timed]
+        rates = [(model, model.rates.pass_rate) for model in timed]
         chart = scatter(
-            rated,
+            [point(model, 100 * (model.pass_rate or 0.0), 100 * r.low, 100 * r.high) for model, r in rates],
             x_label="seconds, P50 to P95",
             y_label="pass rate in percent, with its 95% interval",
             top=100,
         )
         found.insert(0, ("Latency vs. accuracy", markup(chart), cached))
+    if len(models) >= LEAST_CHARTED and any(model.known_cost_usd for model in models):
+        found.append(("Cost by model", markup(_costs(models)), ""))
     return found
 
 
-def judge_of(judge: JudgingFigures) -> str:
-    """Returns the judge's share of the cost; empty without a judge."""
-    if not judge.calls:
-        return ""
-    return f"of it for the judge: {dollars(judge.cost_usd)} in {plural(judge.calls, 'call')}"
-
-
-def costs_of(models: Sequence[ShownModel]) -> Any:
-    """Draws what each model cost."""
-    if len(models) < LEAST_CHARTED or not any(model.of.known_cost_usd for model in models):
-        return ""
-    by_cost = sorted(models, key=lambda model: -model.of.known_cost_usd)
-    costs = Series("cost", [model.of.known_cost_usd for model in by_cost])
-    return markup(
-        bars(
-            [model.of.model for model in by_cost],
-            [costs],
-            title="Cost by model in US dollars",
-            ends=[model.cost for model in by_cost],
-        )
-    )
-
-
-def statuses_of(document: CasesRun) -> list[tuple[str, int, str]]:
-    """Lists why cases did not pass, with counts and meanings; the most frequent first, failed checks last."""
-    summary, skipped = document.summary, document.counts.skipped
-    found = [
-        (status, number, MEANINGS.get(status, ""))
-        for status, number in summary.statuses.items()
-        if number and status != CaseStatus.PASSED
-    ]
-    found += [(code, number, "no output") for code, number in summary.errors.items()]
-    if skipped:
-        found.append((SKIPPED, skipped, "the run ended first"))
-    return sorted(found, key=lambda each: (each[0] == CaseStatus.FAILED_CHECKS, -each[1]))
-
-
-def facts_of(document: CasesRun, info: RunInfo, limit: int) -> list[tuple[str, str]]:
-    """Lists what was run and with which settings, to reproduce or check it.
+def settings_facts(document: CasesRun, info: RunInfo, limit: int) -> list[tuple[str, str]]:
+    """Names what was run and with which settings.
 
     Args:
         document: the run's.
         info: the run.
         limit: characters of each template.
     """
-    run = CaseRun.from_snapshot(info.snapshot)
-    created = datetime.fromtimestamp(info.created_ms / 1000, UTC)
-    facts = [
-        ("run", f"{document.run_id} ({document.state})"),
-        ("description", info.description),
-        ("bench", document.summary.name if info.name else ""),
-        ("input", document.summary.source),
-        ("submitted", f"{created:%Y-%m-%d %H:%M:%S} UTC"),
+    run, summary = CaseRun.from_snapshot(info.snapshot), document.summary
+    return [
+        ("bench", summary.name if info.name else ""),
         *settings_of(run, limit),
         ("cases, repeats", f"{run.cases:,}, {run.repeat:,}"),
         ("answers", "recorded" if run.recorded else "cached where equal" if run.cache else ""),
@@ -298,16 +153,25 @@ def facts_of(document: CasesRun, info: RunInfo, limit: int) -> list[tuple[str, s
         ("validators", f"sha256 {run.validators.sha256}" if run.validators else ""),
         ("intervals", "Wilson, 95%, by case; errors and cases without an answer count as not passed"),
         ("percentiles", "nearest rank, of answers that were not cached"),
-        ("commit", _commit(document.summary.git)),
-        ("written by", f"Proctor {__version__}, document version {document.schema_version}"),
+        ("commit", _commit(summary.git)),
     ]
-    return [(name, value) for name, value in facts if value]
 
 
-def _leader(summary: CasesSummary, pairs: Pairs, order: Sequence[Column]) -> list[str]:
+def _costs(models: Sequence[ModelFigures]) -> str:
+    """Draws what each model cost, the most expensive first."""
+    by_cost = sorted(models, key=lambda model: -model.known_cost_usd)
+    return bars(
+        [model.model for model in by_cost],
+        [Series("cost", [model.known_cost_usd for model in by_cost])],
+        title="Cost by model in US dollars",
+        ends=[str(cost_of(model)) for model in by_cost],
+    )
+
+
+def leader(summary: CasesSummary, pairs: Pairs, order: Sequence[Column]) -> list[str]:
     """Returns which model leads, and whether chance explains it; nothing of one model or without answers."""
-    models = by_pass_rate(summary)
-    if len(models) < 2 or models[0].pass_rate is None:  # noqa: PLR2004 - a single model has no lead
+    models = in_order(summary)
+    if summary.is_freeform or len(models) < 2 or models[0].pass_rate is None:  # noqa: PLR2004 - a single model has no lead
         return []
     best, second = models[:2]
     names = [cut_middle(each.model, Size.NAME) for each in (best, second)]
@@ -323,22 +187,6 @@ def _leader(summary: CasesSummary, pairs: Pairs, order: Sequence[Column]) -> lis
     if p_value < SIGNIFICANT:
         return [f"{lead}, more than chance explains (p = {max(p_value, 0.001):.3f})."]
     return [f"{lead}, but {plural(pairs.both, 'case')} cannot tell them apart (p = {p_value:.2f})."]
-
-
-def _meta(document: CasesRun, info: RunInfo) -> list[str]:
-    """Returns what was run, how long it took, and what it cost."""
-    counts, summary = document.counts, document.summary
-    sizes = [plural(summary.cases, "case"), plural(len(summary.models_asked), "model")]
-    if summary.prompts_asked:
-        sizes.append(plural(len(summary.prompts_asked), "prompt"))
-    what = " × ".join(sizes)  # noqa: RUF001 - the sign for times
-    if summary.repeat > 1:
-        what += f", {summary.repeat} times"
-    took = f"{counts.done:,} of {counts.total:,} done"
-    took = took if summary.duration_s is None else duration(summary.duration_s)
-    further = [remark for remark in remarks(document) if not remark.startswith(IN_VERDICT)]
-    created = datetime.fromtimestamp(info.created_ms / 1000, UTC)
-    return [document.state, what, took, *further, f"{created:%Y-%m-%d %H:%M} UTC", summary.source]
 
 
 def _target(document: CasesRun) -> float | None:

@@ -1,29 +1,34 @@
 """How far the judges of a cases run can be trusted: agreement, consistency, and human labels."""
 
+from collections.abc import Sequence
 from typing import Final
 
-from producer.cases.documents import Agreement, JudgingFigures, LabelFigures, ReviewFigures
-from producer.cases.report.wording import NONE, dollars, interval
+from producer.cases.documents import Agreement, JudgeFigures, JudgingFigures, LabelFigures, ReviewFigures
 from producer.documents import Rate
-from producer.report.cells import ReportTable, Size, plain
+from producer.report.figures import Column, Figure, Table, Unit, interval_of
 from producer.text import percent, plural
 
-COLUMNS: Final = (
-    "Judge",
-    "PASS",
-    "FAIL",
-    "unclear",
-    "unreachable",
-    "agrees with panel",
-    "consistent",
-    "agrees with labels",
-    "cost",
+COLUMNS: Final[Sequence[Column[JudgeFigures]]] = (
+    Column("Judge", lambda judge: judge.model),
+    Column("PASS", lambda judge: Figure(judge.passed), is_kept=True),
+    Column("FAIL", lambda judge: Figure(judge.failed), is_kept=True),
+    Column("unclear", lambda judge: Figure(judge.unclear)),
+    Column("unreachable", lambda judge: Figure(judge.unreached)),
+    Column("agrees with panel", lambda judge: share_of(judge.with_panel)),
+    Column("consistent", lambda judge: share_of(judge.consistency.same if judge.consistency else None)),
+    Column(
+        "agrees with labels",
+        lambda judge: share_of(judge.calibration.accuracy if judge.calibration else None),
+    ),
+    Column("cost", lambda judge: Figure(judge.cost_usd or None, Unit.USD)),
 )
-"""Of the table of judges."""
-ALWAYS: Final = frozenset({"Judge", "PASS", "FAIL"})
-"""Columns that are shown whatever is in them."""
-EMPTY: Final = frozenset({"0", NONE, dollars(0.0)})
-"""What a judge without a price has cost is not known."""
+"""Of a judge; what one without a price has cost is not known."""
+
+
+def judge_table(judge: JudgingFigures) -> Table:
+    """Returns what the judges decided and what speaks for and against them; of a panel, a row for each."""
+    table = Table(title="Judges", columns=COLUMNS, lines=judge_lines(judge))
+    return table if judge.agreement is None else table.filled(judge.judges)
 
 
 def judge_lines(judge: JudgingFigures) -> list[str]:
@@ -44,43 +49,11 @@ def judge_lines(judge: JudgingFigures) -> list[str]:
     return lines
 
 
-def lines_of_judges(judge: JudgingFigures) -> list[str]:
-    """Writes the table in a line for each judge, since a terminal may be too narrow for it."""
-    table, lines = judge_table(judge), []
-    for name, *cells in table.rows:
-        pairs = zip(table.columns[1:], cells, strict=True)
-        shown = [f"{column} {cell}" for column, cell in pairs if column in ALWAYS or cell not in EMPTY]
-        lines.append(f"  {name}: {' · '.join(shown)}")
-    return lines
-
-
-def judge_table(judge: JudgingFigures) -> ReportTable:
-    """Makes a row for each judge of a panel; columns without a figure are left out, names not escaped yet."""
-    if judge.agreement is None:
-        return ReportTable("Judges", 1, (), [])
-    rows = [
-        [
-            plain(each.model, Size.CELL),
-            *(f"{number:,}" for number in (each.passed, each.failed, each.unclear, each.unreached)),
-            brief(each.with_panel),
-            brief(each.consistency.same if each.consistency else None),
-            brief(each.calibration.accuracy if each.calibration else None),
-            dollars(each.cost_usd),
-        ]
-        for each in judge.judges
-    ]
-    kept = [
-        at for at, name in enumerate(COLUMNS) if name in ALWAYS or any(row[at] not in EMPTY for row in rows)
-    ]
-    columns = [COLUMNS[at] for at in kept]
-    return ReportTable("Judges", 1, columns, [[row[at] for at in kept] for row in rows])
-
-
 def _decided(judge: JudgingFigures) -> list[str]:
     """What the judges passed."""
     if not judge.pass_rate:
         return []
-    names = [plain(each.model, Size.CELL) for each in judge.judges]
+    names = [each.model for each in judge.judges]
     who = f"a panel of {len(names)} judges" if len(names) > 1 else names[0]
     return [f"{who} accepted {_of(judge.pass_rate, 'non-identical outputs')}"]
 
@@ -135,7 +108,7 @@ def _share(rate: Rate) -> str:
     >>> _share(Rate(0.75, 0.3006, 0.9544, 4))
     '75.0% of 4 (30.1-95.4%)'
     """
-    return f"{brief(rate)} ({interval(rate)})"
+    return f"{share_of(rate)} ({interval_of(rate)})"
 
 
 def _of(rate: Rate | None, noun: str = "") -> str:
@@ -147,13 +120,13 @@ def _of(rate: Rate | None, noun: str = "") -> str:
     if rate is None:
         return "unknown"
     what = f"{round(rate.value * rate.n):,} of {rate.n:,} {noun}".rstrip()
-    return f"{what} ({percent(rate.value)}, 95% interval {interval(rate)})"
+    return f"{what} ({percent(rate.value)}, 95% interval {interval_of(rate)})"
 
 
-def brief(rate: Rate | None) -> str:
-    """Writes a share without its interval.
+def share_of(rate: Rate | None) -> Figure:
+    """Returns a share with the number that it is of.
 
-    >>> brief(Rate(0.75, 0.3006, 0.9544, 4)), brief(None)
+    >>> str(share_of(Rate(0.75, 0.3006, 0.9544, 4))), str(share_of(None))
     ('75.0% of 4', '-')
     """
-    return NONE if rate is None else f"{percent(rate.value)} of {rate.n:,}"
+    return Figure(rate.value, Unit.SHARE, of=rate.n) if rate else Figure()

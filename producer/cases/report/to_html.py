@@ -5,29 +5,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO, Final
 
-from producer.cases.documents import CasesRun, CasesSummary
-from producer.cases.report.groups import group_tables, without_empty_columns
+from producer.cases.documents import CasesRun
 from producer.cases.report.html_images import PageImages
 from producer.cases.report.html_rows import TEMPLATE, Column, Matrix
 from producer.cases.report.html_settings import popover_of_model, popover_of_prompt, popovers_of
 from producer.cases.report.html_summary import (
     charts_of,
-    costs_of,
-    facts_of,
     gate_of,
     has_prompts,
-    judge_of,
+    leader,
     metrics_of,
-    models_of,
     ordered,
-    page_of,
-    statuses_of,
+    settings_facts,
 )
-from producer.cases.report.judge_trust import judge_lines, judge_table
 from producer.cases.report.opened_rows import opened
 from producer.cases.report.reasons import NOT_ASKED
+from producer.cases.report.run_report import run_report
 from producer.cases.report.wording import FREEFORM
-from producer.report.cells import ReportTable, Size
+from producer.report.cells import Size
+from producer.report.html.head import charts, facts_of, page_of, tables
 from producer.report.html.rendering import fill
 from producer.report.html.viewer import Chip, ColumnSpan, Head, Rows, begin, end, popover, tools
 from producer.report.interfaces import ReadFile
@@ -40,8 +36,7 @@ from shared.runs import RunInfo
 SLOWEST_FIRST: Final = "slowest first"
 MOST_CHIPS: Final = 6
 """Tags that stand as chips; more are chosen from a list."""
-REPEATED: Final = ("Scores by model", "Prompts by model")
-"""Tables that a page has already: in the table of models, and in the head of the matrix."""
+FOLDER: Final = "cases/report"
 
 
 class CasesHtmlReport:
@@ -74,12 +69,12 @@ class CasesHtmlReport:
 
     def _pieces(self, document: CasesRun) -> Iterator[bytes]:
         """Yields the page from its verdict to its foot."""
-        summary, is_freeform = document.summary, self._is_freeform
+        summary, is_freeform, info = document.summary, self._is_freeform, self._info
+        report = run_report(document)
         order = ordered(summary, self._matrix.columns)
         is_all_passed = not is_freeform and document.counts.passed == document.counts.total
         rows, pairs = self._matrix.rows(order, is_slowest_first=is_all_passed)
-        models = models_of(summary)
-        page = page_of(document, self._info, pairs, order)
+        page = page_of(report, info, FOLDER, why=leader(summary, pairs, order))
         yield begin(replace(page, has_images=bool(self._images)))
         if is_freeform:
             yield fill(TEMPLATE, "heading", "Model Outputs by Prompt", self._note(rows))
@@ -89,26 +84,10 @@ class CasesHtmlReport:
             yield popover(*each)
         if not is_freeform:
             yield fill(TEMPLATE, "note", self._note(rows))
-        yield fill(TEMPLATE, "models", models, is_freeform)
-        yield fill(
-            TEMPLATE,
-            "below",
-            models,
-            charts_of(models, is_freeform=is_freeform),
-            (costs_of(models), judge_of(summary.judge)),
-            [] if is_freeform else statuses_of(document),
-            (judge_lines(summary.judge), judge_table(summary.judge)),
-            self._tables(summary),
-        )
+        yield tables(report)
+        yield charts(charts_of(summary))
         yield from self._images.pieces()
-        yield end(facts_of(document, self._info, self._matrix.limit), folder="cases/report")
-
-    def _tables(self, summary: CasesSummary) -> list[ReportTable]:
-        """Returns the tables by prompt, tag and check, without what the page has already."""
-        repeated = {*REPEATED, *(["Prompts"] if len(self._run.models) == 1 else [])}
-        return [
-            without_empty_columns(table) for table in group_tables(summary) if table.title not in repeated
-        ]
+        yield end(facts_of(report, info, settings_facts(document, info, self._matrix.limit)), folder=FOLDER)
 
     def _tools(self, rows: Rows, order: Sequence[Column], *, is_all_passed: bool) -> bytes:
         """Writes search, chips and reasons."""

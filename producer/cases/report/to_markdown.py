@@ -1,33 +1,14 @@
-"""Writes a cases run as Markdown: models, what failed, or the outputs of a freeform run prompt by prompt."""
+"""Lists in Markdown which cases failed, or the outputs of a freeform run prompt by prompt."""
 
 from collections.abc import Sequence
 from typing import BinaryIO, Final
 
-from producer.cases.documents import CasesRun, CasesSummary
-from producer.cases.report.groups import group_tables
-from producer.cases.report.judge_trust import judge_lines, judge_table
+from producer.cases.documents import CasesRun
 from producer.cases.report.opened_rows import OpenedCase, opened
-from producer.cases.report.wording import (
-    EXTRA_COLUMNS,
-    FREEFORM,
-    TIMED,
-    by_latency,
-    by_pass_rate,
-    dollars,
-    extra_cells,
-    headline,
-    latency,
-    model_and_prompt,
-    outcome,
-    p50,
-    p95,
-    percent,
-    remarks,
-    repeat_table,
-    untold_checks,
-)
-from producer.report.cells import ReportTable, Size, markdown, markdown_table
-from producer.report.run_verdict import verdict_with
+from producer.cases.report.run_report import run_report
+from producer.cases.report.wording import FREEFORM, dollars, latency, model_and_prompt, untold_checks
+from producer.report.cells import Size, markdown, markdown_table
+from producer.report.to_markdown import markdown_report
 from producer.report.transcript import asked_line
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CaseRun
@@ -66,26 +47,8 @@ class CasesMarkdownReport:
 
     def end(self, document: CasesRun) -> None:
         """Writes the report."""
-        summary, verdict = document.summary, verdict_with(document, outcome(document))
-        name = document.name or summary.name
-        parts = [f"# {markdown(str(verdict))}"]
-        if self._is_freeform:
-            parts.append("**Freeform Mode** — outputs for manual inspection, nothing was checked")
-        if verdict.why:
-            parts.append(markdown(" ".join(verdict.why)))
-        parts += [
-            f"{markdown(name, Size.LINE)} · {headline(document)} · run `{document.run_id}`",
-            " · ".join(remarks(document)),
-            f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",
-            _drawn(_models(summary)),
-        ]
-        for table in (repeat_table(summary), *group_tables(summary)):
-            parts += [f"## {table.title}", _drawn(table)] if table.rows else []
-        if judges := judge_lines(summary.judge):
-            parts += ["## Judges", "\n".join(f"- {markdown(line)}" for line in judges)]
-            parts += [_drawn(table)] if (table := judge_table(summary.judge)).rows else []
-        parts += self._outputs() if self._is_freeform else self._failures(document.run_id)
-        self._out.write(("\n\n".join(parts) + "\n").encode(errors="replace"))
+        items = self._outputs() if self._is_freeform else self._failures(document.run_id)
+        self._out.write(markdown_report(run_report(document), items))
 
     def _outputs(self) -> list[str]:
         """Lists the outputs, prompt by prompt."""
@@ -135,41 +98,6 @@ def _again(repeat: int) -> str:
 def _why(case: OpenedCase) -> str:
     """Returns why a case did not pass, with the failed checks that the message does not name."""
     return "; ".join((case.message, *untold_checks(case)))
-
-
-def _models(summary: CasesSummary) -> ReportTable:
-    """Makes a row for each model."""
-    if summary.is_freeform:
-        columns: Sequence[str] = ("P50", "P95", "Cost", TIMED)
-        rows = [
-            [
-                model.model,
-                p50(model.latency_ms),
-                p95(model.latency_ms),
-                dollars(model.cost_usd),
-                f"{model.latency_n:,}",
-            ]
-            for model in by_latency(summary)
-        ]
-    else:
-        columns = ("Pass rate", "Passed", "Failed", "Errors", "P95", "Cost", *EXTRA_COLUMNS)
-        rows = [
-            [
-                model.model,
-                percent(model.pass_rate),
-                *(f"{number:,}" for number in (model.passed, model.failed, model.errors)),
-                p95(model.latency_ms),
-                dollars(model.cost_usd),
-                *extra_cells(model),
-            ]
-            for model in by_pass_rate(summary)
-        ]
-    return ReportTable("Models", 1, ("Model", *columns), rows)
-
-
-def _drawn(table: ReportTable) -> str:
-    """Writes a table of figures."""
-    return markdown_table(table.columns, table.safe_rows(lambda name: markdown(name, Size.LINE)))
 
 
 def _output(case: OpenedCase) -> str:

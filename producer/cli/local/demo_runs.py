@@ -17,7 +17,7 @@ from producer.cli.presenters import RunResult, Unshown, presenter_of
 from producer.cli.session import Session
 from producer.cli.submission import Submission, unread
 from producer.cli.work import WorkOptions, work
-from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document, verdict_of
+from producer.document import EXIT_DONE, EXIT_NOT_GOOD, report_of, run_document
 from producer.report_files import ReportFile
 from producer.sample_api.pace import Pace
 from producer.sample_api.server import in_background
@@ -186,7 +186,7 @@ def _print_verdict(session: Session, ended: _Ended) -> None:
     if session.options.quiet:
         return
     document = run_document(session.access.store, ended.run)
-    verdict = verdict_of(document)
+    verdict = report_of(document).verdict
     sentence = output.folded(f"{verdict.mark} {verdict.sentence}", indent=INDENT)
     output.data(f"{document.kind:<{INDENT}}{output.painted(sentence, verdict.style)}")
 

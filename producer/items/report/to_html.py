@@ -8,8 +8,9 @@ from producer.aggregate.statistics import wilson
 from producer.item_ids import item_id
 from producer.items.documents import ItemsRun
 from producer.items.report.opened_rows import COLUMNS, OpenedItem, cells_of, opened
-from producer.items.report.terminal import headline, outcome
+from producer.items.report.run_report import run_report
 from producer.report.cells import Size, plain
+from producer.report.html.head import facts_of, page_of
 from producer.report.html.rendering import Text, cut, fill, text_limit
 from producer.report.html.viewer import (
     WORST_FIRST,
@@ -19,7 +20,6 @@ from producer.report.html.viewer import (
     Head,
     Letter,
     Metric,
-    Page,
     PageRow,
     Rows,
     begin,
@@ -27,10 +27,7 @@ from producer.report.html.viewer import (
     strip,
     tools,
 )
-from producer.report.run_verdict import verdict_with
 from producer.text import bounds, cost, duration, latency, percent, plural
-from shared import __version__
-from shared.clock import iso_utc
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.names import Outcome
 from shared.runs import RunInfo
@@ -98,24 +95,8 @@ class ItemsHtmlReport:
 
     def _pieces(self, document: ItemsRun) -> Iterator[bytes]:
         """Yields the page from top to bottom."""
-        info = self._info
-        verdict = verdict_with(document, outcome(document))
-        retried = document.summary.retried
-        meta = [headline(document)]
-        if retried:
-            meta.append(f"{retried:,} tried again")
-        name = plain(info.title) or info.run
-        page = Page(
-            str(info.kind),
-            name,
-            info.run,
-            verdict.tone,
-            verdict.heading,
-            why=verdict.clauses,
-            meta=meta,
-            folder=FOLDER,
-        )
-        yield begin(page)
+        report, info = run_report(document), self._info
+        yield begin(page_of(report, info, FOLDER))
         yield strip(list(_metrics(document)))
         reasons = [
             Chip("reason", name, name, "f" if name == FAILED else "e")
@@ -130,7 +111,9 @@ class ItemsHtmlReport:
             reasons=reasons,
         )
         yield from self._rows.pieces(Head(columns=1, label=self._nouns[1].capitalize()))
-        yield end(list(_facts(document, info)), folder=FOLDER, row=self._noun, cell="")
+        seconds = document.summary.duration_s
+        took = "" if seconds is None else duration(seconds)
+        yield end(facts_of(report, info, [("took", took)]), folder=FOLDER, row=self._noun, cell="")
 
     def _shown(self, item: OpenedItem) -> _Shown:
         """Returns what the page shows of an item."""
@@ -196,14 +179,3 @@ def _metrics(document: ItemsRun) -> Iterator[Metric]:
         yield Metric("Latency, P50", latency(times.p50), facts=facts)
     if summary.cost_usd:
         yield Metric("Cost", cost(summary.cost_usd))
-
-
-def _facts(document: ItemsRun, info: RunInfo) -> Iterator[tuple[str, str]]:
-    """Yields what was run."""
-    yield "run", f"{info.run} ({document.state})"
-    yield "input", info.source
-    yield "submitted", iso_utc(info.created_ms)
-    if document.summary.duration_s is not None:
-        yield "took", duration(document.summary.duration_s)
-    yield "every result, whole", f"proctor results {info.run} --format jsonl"
-    yield "written by", f"Proctor {__version__}, document version {document.schema_version}"

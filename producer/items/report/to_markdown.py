@@ -1,13 +1,13 @@
-"""Writes a run of single items as Markdown: the counts, and the first items."""
+"""Lists the first items of a run in Markdown, for kinds without a report of their own."""
 
 from collections.abc import Sequence
 from typing import Any, BinaryIO, Final
 
 from producer.items.documents import ItemsRun
 from producer.items.report.opened_rows import COLUMNS, cells_of, opened
-from producer.items.report.terminal import headline, outcome
-from producer.report.cells import Size, markdown
-from producer.report.run_verdict import verdict_with
+from producer.items.report.run_report import run_report
+from producer.report.cells import Size, markdown, markdown_table
+from producer.report.to_markdown import markdown_report
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
@@ -35,20 +35,9 @@ class ItemsMarkdownReport:
 
     def end(self, document: ItemsRun) -> None:
         """Writes the report."""
-        run, columns = self._info.run, (*COLUMNS, *self._columns)
-        verdict = verdict_with(document, outcome(document))
-        lines = [f"# {markdown(str(verdict))}", ""]
-        if verdict.why:
-            lines += [markdown(" ".join(verdict.why)), ""]
-        lines += [
-            f"Run {markdown(run)}, {headline(document)}.",
-            "",
-        ]
-        lines += ["| outcome | items |", "| --- | --- |"]
-        lines += [f"| {word} | {number:,} |" for word, number in document.counts.named().items()]
-        lines += ["", f"| {' | '.join(columns)} |", f"| {' | '.join('---' for _ in columns)} |"]
-        lines += [f"| {' | '.join(markdown(str(cell), Size.REASON) for cell in row)} |" for row in self._rows]
+        rows = ([markdown(str(cell), Size.REASON) for cell in row] for row in self._rows)
+        items = ["## Items", markdown_table((*COLUMNS, *self._columns), rows)]
         left = document.counts.total - len(self._rows)
         if left > 0:
-            lines += ["", f"{left:,} more: `proctor results {run}`."]
-        self._out.write("\n".join([*lines, ""]).encode(errors="replace"))
+            items.append(f"{left:,} more: `proctor results {self._info.run}`")
+        self._out.write(markdown_report(run_report(document), items))

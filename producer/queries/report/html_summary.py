@@ -1,7 +1,7 @@
 """Makes what the HTML report of a queries run shows around its rows: verdict, metrics, tables, settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from producer.aggregate.queries import Target, targets
@@ -9,14 +9,14 @@ from producer.documents import Rate
 from producer.queries.documents import CategoryMetrics, Metrics, QueriesRun
 from producer.queries.report.check_reasons import CheckCounts
 from producer.queries.report.reports import notes_of
-from producer.queries.report.wording import answered, outcome, value_of, wanted
+from producer.queries.report.run_report import answered, run_report, value_of, wanted
 from producer.report.cells import plain
 from producer.report.html.charts import Series, rounded_up, stacked
+from producer.report.html.head import facts_of, page_of
 from producer.report.html.rendering import fill, markup
 from producer.report.html.viewer import Fact, Metric, Page, popover
-from producer.report.run_verdict import NO_ANSWERS, Verdict, shortfalls, verdict_with
-from producer.text import bounds, duration, latency, percent, plural, sentence_of, share
-from shared import __version__
+from producer.report.run_verdict import NO_ANSWERS, Verdict, shortfalls
+from producer.text import bounds, latency, percent, plural, sentence_of, share
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import LATENCY_THRESHOLD_MS
 from shared.names import RunState
@@ -66,7 +66,7 @@ _LEAST_SPREAD: Final = 2
 """How much slower the slowest twentieth is than the median, so that a distribution says something."""
 
 
-def page_of(document: QueriesRun, info: RunInfo, *, is_brief: bool = False) -> Page:
+def opening(document: QueriesRun, info: RunInfo, *, is_brief: bool) -> Page:
     """Returns what the page begins with.
 
     Args:
@@ -74,26 +74,13 @@ def page_of(document: QueriesRun, info: RunInfo, *, is_brief: bool = False) -> P
         info: the run.
         is_brief: whether some queries are shown without all details.
     """
-    run, summary = QueryRun.from_snapshot(info.snapshot), document.summary
-    verdict = verdict_with(document, outcome(document))
-    pace = f"{run.delay_s:g} s apart" if run.delay_s else f"{run.concurrency:,} at a time"
-    meta = [plural(document.counts.total, "query"), f"{run.api_url}{run.path}", pace]
-    meta += [] if summary.duration_s is None else [f"took {duration(summary.duration_s)}"]
-    if summary.retried:
-        meta.append(f"{summary.retried:,} sent again")
+    why = list(map(sentence_of, notes_of(info)))
     if is_brief:
-        meta.append(f"passed queries are shown briefly, all of it: proctor results {info.run} --format jsonl")
-    has_tables = bool(answered(document))
-    return Page(
-        "queries",
-        plain(info.title) or info.run,
-        info.run,
-        verdict.tone,
-        _heading(document, verdict),
-        why=[*verdict.clauses, *map(sentence_of, notes_of(info))],
-        meta=[*meta, _created(info)],
-        links=(("Checks", "#checks"), ("Categories", "#categories")) if has_tables else (),
-        folder=FOLDER,
+        why.append(f"Passed queries are shown briefly, all of it: proctor results {info.run} --format jsonl.")
+    page = page_of(run_report(document), info, FOLDER, why=why)
+    links = [("Checks", "#checks"), ("Categories", "#categories")] if answered(document) else []
+    return replace(
+        page, verdict=_heading(document, run_report(document).verdict), links=[*links, *page.links]
     )
 
 
@@ -142,13 +129,10 @@ def tables(
     return fill(TEMPLATE, "tables", checks.rows(), categories, _chart(document, times))
 
 
-def facts_of(document: QueriesRun, info: RunInfo) -> list[tuple[str, str]]:
+def about(document: QueriesRun, info: RunInfo) -> list[tuple[str, str]]:
     """Lists what was run and with which settings, to reproduce or check it."""
     run = QueryRun.from_snapshot(info.snapshot)
     facts = [
-        ("run", f"{info.run} ({document.state})"),
-        ("input", info.source),
-        ("submitted", _created(info)),
         ("API", f"{run.method} {run.api_url}{run.path}"),
         ("delay, concurrency", f"{run.delay_s:g} s, {run.concurrency:,}"),
         ("time limit", f"{run.timeout_s:g} s"),
@@ -160,10 +144,8 @@ def facts_of(document: QueriesRun, info: RunInfo) -> list[tuple[str, str]]:
         ("repeats", f"{run.repeat:,}" if run.repeat > 1 else ""),
         ("intervals", "Wilson, 95%, by query"),
         ("percentiles", "nearest rank, of queries with an answer, as the server measured where it says so"),
-        ("every result, whole", f"proctor results {info.run} --format jsonl"),
-        ("written by", f"Proctor {__version__}, document version {document.schema_version}"),
     ]
-    return [(name, value) for name, value in facts if value]
+    return facts_of(run_report(document), info, facts)
 
 
 def _heading(document: QueriesRun, verdict: Verdict) -> str:
@@ -288,8 +270,3 @@ def _chart(document: QueriesRun, times: Mapping[int, int]) -> Any:
     labels = [f"{step * at:.3g} s" for at in range(_BINS)]
     shown = [each for each in series if any(each.values)]
     return markup(stacked(shown, labels, title="Answers by latency", y_label="answers"))
-
-
-def _created(info: RunInfo) -> str:
-    """When the run was submitted."""
-    return f"{datetime.fromtimestamp(info.created_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

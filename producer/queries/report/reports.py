@@ -16,15 +16,14 @@ from msgspec import to_builtins
 from producer.queries.documents import QueriesRun
 from producer.queries.report.check_reasons import failures
 from producer.queries.report.opened_rows import opened
+from producer.queries.report.run_report import run_report
 from producer.queries.report.sections import EXCERPT_CHARS
 from producer.queries.report.sources import sources_of
 from producer.queries.report.to_csv import COLUMNS, csv_row
 from producer.queries.report.to_json import results_json, run_config
 from producer.queries.report.to_markdown import Sections, table, verdict_markdown
-from producer.queries.report.wording import outcome
 from producer.queries.results import AskedQuery
 from producer.report.cells import Size, csv_lines, markdown
-from producer.report.run_verdict import verdict_with
 from producer.text import plural
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
@@ -134,7 +133,7 @@ class QueriesMarkdownReport:
     def end(self, document: QueriesRun) -> None:
         """Writes the report."""
         text = verdict_markdown(
-            verdict_with(document, outcome(document)),
+            run_report(document).verdict,
             list(self._blocks()),
             self._sections,
             document.summary.metrics,

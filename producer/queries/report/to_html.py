@@ -14,11 +14,11 @@ from producer.queries.report.html_query import (
 from producer.queries.report.html_summary import (
     FOLDER,
     TEMPLATE,
-    facts_of,
+    about,
     heads,
     legend,
     metrics_of,
-    page_of,
+    opening,
     tables,
 )
 from producer.queries.report.opened_rows import opened
@@ -97,7 +97,7 @@ class QueriesHtmlReport:
 
     def _pieces(self, document: QueriesRun) -> Iterator[bytes]:
         """Yields the page from top to bottom."""
-        yield begin(page_of(document, self._info, is_brief=self._whole < len(self._rows)))
+        yield begin(opening(document, self._info, is_brief=self._whole < len(self._rows)))
         measured = self._measured_ms / self._measured if self._measured else None
         yield strip(metrics_of(document, measured))
         yield self._tools(document)
@@ -107,7 +107,7 @@ class QueriesHtmlReport:
         yield from pieces
         yield legend()
         yield tables(document, self._checks, self._missed, self._times)
-        yield end(facts_of(document, self._info), folder=FOLDER, row="query", cell="")
+        yield end(about(document, self._info), folder=FOLDER, row="query", cell="")
 
     def _tools(self, document: QueriesRun) -> bytes:
         """Writes search, filters and reasons."""

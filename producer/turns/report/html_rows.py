@@ -9,8 +9,8 @@ from producer.report.html.viewer import PageRow
 from producer.turns.report.html_affect import rail
 from producer.turns.report.html_threads import Step, ThreadOfPage, changes, deltas, item_of
 from producer.turns.report.opened_rows import withheld_text
+from producer.turns.report.run_report import RULES
 from producer.turns.report.turn_records import ERROR, FIELDS, SKIPPED, TurnRecord, short
-from producer.turns.report.wording import RULES
 
 TEMPLATE: Final = "turns/report/page.html.j2"
 FACETS: Final = ("decision", "rule", "freeze", "summary", "code", "thread")

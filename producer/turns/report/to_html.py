@@ -1,11 +1,12 @@
 """Writes a turns run as one HTML file: conversations, with what was decided beside each message."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO, Final
 
 from producer.report.cells import Size
+from producer.report.html.head import facts_of, page_of, tables
 from producer.report.html.rendering import fill, text_limit
-from producer.report.html.viewer import Chip, Group, Head, Rows, end, tools
+from producer.report.html.viewer import Chip, Group, Head, Rows, begin, end, tools
 from producer.text import plural
 from producer.turns.documents import TurnsRun
 from producer.turns.report.html_rows import (
@@ -17,13 +18,14 @@ from producer.turns.report.html_rows import (
     TEMPLATE,
     row_of,
 )
-from producer.turns.report.html_summary import FOLDER, facts_of, opening, summary_of
 from producer.turns.report.html_threads import Threads, first_to_read, item_of
 from producer.turns.report.opened_rows import MESSAGE_CHARS
+from producer.turns.report.run_report import run_report
 from producer.turns.report.turn_records import SKIPPED, record_of, short
 from producer.turns.totals import ranked
 from shared.runs import RunInfo, TurnRow
 
+FOLDER: Final = "turns/report"
 MOST_TURNS: Final = 100_000
 """Turns on the page: a browser opens so many in a second or two."""
 THREADS_AT_ONCE: Final = 100
@@ -68,7 +70,7 @@ class TurnsHtmlReport:
         order = threads.ranked()
         looks = [first_to_read(threads.threads, order), self._left()]
         frozen = sum(thread.freezes > 0 for thread in threads.threads)
-        out.write(opening(document, self._info, looks, frozen_threads=frozen))
+        out.write(_opening(document, self._info, looks, frozen_threads=frozen))
         rows, firsts = self._rows(order)
         codes = [
             Chip("code", short(code, Size.NAME), code, "e") for code, _ in ranked(document.summary.errors)
@@ -96,8 +98,7 @@ class TurnsHtmlReport:
             out.write(piece)
         self._write_threads(order, firsts)
         out.write(fill(TEMPLATE, "close"))
-        out.write(summary_of(document))
-        out.write(end(facts_of(document, self._info), folder=FOLDER, row="turn", cell=""))
+        out.writelines(_below(document, self._info))
 
     def _rows(self, order: Sequence[int]) -> tuple[Rows, dict[int, str]]:
         """Makes the rows of all turns, and finds the first one of each thread."""
@@ -151,3 +152,30 @@ def _sorted_by(threads: Threads) -> str:
     if any(thread.freezes for thread in found):
         words.append("most freezes first")
     return ", ".join(words) or "in run order"
+
+
+def _opening(document: TurnsRun, info: RunInfo, looks: Sequence[str], *, frozen_threads: int) -> bytes:
+    """Writes a page up to its verdict.
+
+    Args:
+        document: the run's.
+        info: the run.
+        looks: sentences on what to look at.
+        frozen_threads: threads with a freeze.
+    """
+    threads = plural(document.summary.threads, "thread")
+    peaks = f"Peaks froze turns in {frozen_threads:,} of {threads}." if frozen_threads else ""
+    return begin(page_of(run_report(document), info, FOLDER, why=[peaks, *looks]))
+
+
+def _below(document: TurnsRun, info: RunInfo) -> Iterator[bytes]:
+    """Yields what stands below the rows: tables, and what was run with which settings."""
+    report, summary = run_report(document), document.summary
+    settings = [
+        ("threads belong to", "this run alone" if info.namespace == info.run else info.namespace),
+        ("summary policy", summary.summary_policy),
+        ("model", summary.model or ""),
+        ("asked for", summary.live or ""),
+    ]
+    yield tables(report)
+    yield end(facts_of(report, info, settings), folder=FOLDER, row="turn", cell="")

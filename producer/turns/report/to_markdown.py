@@ -1,14 +1,13 @@
-"""Writes a turns run as Markdown for people: numbers first, then what went wrong, then the first turns."""
+"""Lists in Markdown which turns went wrong, and the first turns."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, Final
 
 from producer.report.cells import Size, markdown, markdown_table
-from producer.report.run_verdict import verdict_with
+from producer.report.to_markdown import markdown_report
 from producer.turns.documents import TurnsRun
 from producer.turns.report.opened_rows import OpenedRow, message_of, opened
-from producer.turns.report.wording import RULES, call_remarks, headline, outcome, remarks
-from producer.turns.totals import ranked, share
+from producer.turns.report.run_report import run_report
 from shared.runs import RunInfo, TurnRow
 
 ERRORS_SHOWN: Final = 50
@@ -43,54 +42,34 @@ class MarkdownReport:
 
     def end(self, document: TurnsRun) -> None:
         """Writes the report."""
-        self._out.write("\n".join(self._lines(document)).encode() + b"\n")
+        self._out.write(markdown_report(run_report(document), self._items(document)))
 
-    def _lines(self, document: TurnsRun) -> list[str]:
-        """Puts the parts of the report together."""
-        summary, counts = document.summary, document.counts
-        decided = counts.decided
-        rules = {f"{rule} {words}": summary.rules[rule] for rule, words in RULES.items()}
-        verdict = verdict_with(document, outcome(document))
-        lines = [f"# {markdown(str(verdict))}", ""]
-        if verdict.why:
-            lines += [markdown(" ".join(verdict.why)), ""]
-        source = f" of {markdown(self._info.title, Size.LINE)}" if self._info.title else ""
-        lines += [f"Run {markdown(self._info.run)}{source}, {headline(document)}.", ""]
-        lines += _table(("decision", "turns", "share"), _shares(summary.decisions, decided))
-        lines += _table(("rule", "turns", "share"), _shares(rules, decided))
-        lines += _table(("also", "turns"), [list(remark) for remark in remarks(document)])
-        if calls := call_remarks(document):
-            model = [("model", summary.model or ""), ("asked for", summary.live or "")]
-            lines += _table(("calls", ""), [list(row) for row in (*model, *calls)])
+    def _items(self, document: TurnsRun) -> Iterator[str]:
+        """Yields the turns in error, and the first turns."""
+        counts, run = document.counts, self._info.run
         if self._bad:
-            errors = [[code, f"{number:,}"] for code, number in ranked(summary.errors)]
-            lines += ["## Errors", "", *_table(("code", "turns"), errors)]
-            lines += _turns_table(_ERRORS, self._bad, _error_cells)
-            lines += _rest(counts.error - len(self._bad), "turns in error", self._info.run)
+            yield "## Turns in error"
+            yield _turns_table(_ERRORS, self._bad, _error_cells)
+            yield from _rest(counts.error - len(self._bad), "turns in error", run)
         if self._first:
-            lines += ["## Turns", "", *_turns_table(_TURNS, self._first, _turn_cells)]
+            yield "## Turns"
+            yield _turns_table(_TURNS, self._first, _turn_cells)
             listed = counts.decided + counts.error + counts.skipped
-            lines += _rest(listed - len(self._first), "turns", self._info.run)
-        return lines
+            yield from _rest(listed - len(self._first), "turns", run)
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Writes a table with escaped cells, and a blank line after it."""
-    return [markdown_table(columns, ([markdown(cell, Size.LINE) for cell in row] for row in rows)), ""]
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Writes a table with escaped cells."""
+    return markdown_table(columns, ([markdown(cell, Size.LINE) for cell in row] for row in rows))
 
 
 def _turns_table(
     columns: Sequence[str], rows: Sequence[OpenedRow], cells_of: Callable[[OpenedRow], list[str]]
-) -> list[str]:
+) -> str:
     """Writes a table of turns, with their messages where those are known."""
     if not any(row.row.payload for row in rows):
         return _table(columns, list(map(cells_of, rows)))
     return _table((*columns, _TEXT), [[*cells_of(row), message_of(row.row)] for row in rows])
-
-
-def _shares(counts: Mapping[str, int], whole: int) -> list[list[str]]:
-    """Returns counts with their share."""
-    return [[name, f"{count:,}", f"{share(count, whole):.1f}%"] for name, count in counts.items()]
 
 
 def _turn_cells(row: OpenedRow) -> list[str]:
@@ -117,8 +96,7 @@ def _error_cells(row: OpenedRow) -> list[str]:
     return [row.item_id, *names, *([error.code, error.message] if error else ["", ""])]
 
 
-def _rest(number: int, noun: str, run: str) -> list[str]:
-    """Returns what is not listed, and where it is."""
-    if number <= 0:
-        return []
-    return [f"{number:,} more {noun}: `proctor results {run}`.", ""]
+def _rest(number: int, noun: str, run: str) -> Iterator[str]:
+    """Yields what is not listed, and where it is."""
+    if number > 0:
+        yield f"{number:,} more {noun}: `proctor results {run}`"

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from producer.cases.report.details import FailureDetails, FreeformDetails
-from producer.cases.report.terminal import summary_text, table_rows
+from producer.cases.report.details import FailureDetails, FreeformDetails, VerboseDetails
+from producer.cases.report.terminal import table_rows
 from producer.document import document_of, totals_of
 from producer.report.html.charts import Point, scatter
 from shared.codecs.item_rows import ItemRow
@@ -22,7 +22,7 @@ from shared.kinds import CASES
 from shared.runs import RunInfo
 from shared.upstream.model_target import ModelTarget
 from tests.support.case_pages import document, written
-from tests.support.documents import printed
+from tests.support.documents import printed, summary_text
 from tests.support.run_infos import info as turns_info
 from tests.support.schemas import hold
 from worker.executors.case_results import CallDetails, case_document, case_line
@@ -111,7 +111,7 @@ def test_rates_are_fractions_of_all_and_of_what_was_answered() -> None:
 
 def test_failures_are_reported_with_their_reason() -> None:
     """Each failure has the reason, the input and the answer, and no code; verbose adds the stages of all."""
-    short, long = FailureDetails(), FailureDetails(is_verbose=True)
+    short, long = FailureDetails(), VerboseDetails()
     for details in (short, long):
         details.page(standard())
     assert short.text().splitlines()[:4] == [

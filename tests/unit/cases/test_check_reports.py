@@ -17,10 +17,10 @@ from producer.aggregate.gates import judge_gates, parse_gate
 from producer.aggregate.statistics import clustered_mean
 from producer.cases.case_groups import ScoreMean
 from producer.cases.recorded import OutputRow
-from producer.cases.report.details import FailureDetails
+from producer.cases.report.details import FailureDetails, VerboseDetails
 from producer.cases.report.opened_rows import opened
-from producer.cases.report.terminal import SCREEN, more_text, summary_text
 from producer.cases.rescore import written_checks, written_output
+from producer.document import report_of
 from producer.report.comparison.wording import score_table
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, Recorded, encode_case
@@ -29,7 +29,7 @@ from shared.kinds import CASES
 from shared.runs import RunInfo
 from shared.upstream.model_target import ModelTarget
 from tests.support.case_pages import document, written
-from tests.support.documents import printed
+from tests.support.documents import more_text, printed, summary_text
 from tests.support.run_infos import info as turns_info
 from worker.executors.case_results import case_document, case_line, recorded_reply
 from worker.validation.checks import parse_checks
@@ -159,7 +159,7 @@ def test_terminal_and_markdown_have_the_tables() -> None:
         assert f"## {title}\n" in page
     assert "\nScore interval: 95% interval of the mean score" in text
     assert "\nJudged: " not in text, "no check here was judged"
-    assert "2 cases by 2 models and 2 prompts" in SCREEN.headline(document(rows, info))
+    assert "2 cases by 2 models and 2 prompts" in report_of(document(rows, info)).headline
     assert "\x1b" not in text + page
     assert "| long | 50.0% |" in page
     assert "c1 | alpha · long | failed\\_checks" in page or "alpha · long | failed_checks" in page
@@ -168,7 +168,7 @@ def test_terminal_and_markdown_have_the_tables() -> None:
 
 def test_failures_name_prompt_and_failed_checks() -> None:
     """Below a failure stand the checks that failed; with --verbose, all of them."""
-    brief, verbose = FailureDetails(), FailureDetails(is_verbose=True)
+    brief, verbose = FailureDetails(), VerboseDetails()
     for details in (brief, verbose):
         details.page(all_rows()[2:4])
     assert "✗ c1 · alpha · long\n    short (0.25): short looked" in brief.text()

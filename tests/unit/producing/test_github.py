@@ -108,13 +108,14 @@ def _line(result: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", all_kinds(), ids=str)
 def test_each_kind_has_summary_and_annotations(kind: Kind) -> None:
-    """The summary folds each failure; errors, gates among them, and warnings are annotations."""
+    """The summary has tables and folds each failure; errors, with gates, and warnings are annotations."""
     summary, lines = written(*run_of(kind))
     assert summary.startswith("## ✗ ")
     heading, _, rest = summary.partition("\n\nProctor run ")
     assert ", 1 gate failed" in heading
     assert rest
-    assert summary.count("<details") == summary.count("</details>") >= 2
+    assert summary.count("<details") == summary.count("</details>") >= 1
+    assert "\n| --- |" in summary
     assert "gate failed" in summary
     assert ("<summary>Failures by reason</summary>" in summary) is (kind is not TURNS)
     assert lines[0] == "::error title=Proctor::gate failed: pass rate 50.0%25, at least 90%25 needed"

@@ -13,13 +13,12 @@ from producer.document import document_of
 from producer.documents import AnyRun
 from producer.following import Progress
 from producer.report.formats import format_of
-from producer.turns.report.terminal import summary_text
 from producer.turns.totals import TurnTotals
 from shared.kinds import TURNS
 from shared.names import RunState
 from shared.runs import TurnRow
 from tests.support.conversations import turn
-from tests.support.documents import printed
+from tests.support.documents import printed, summary_text
 from tests.support.live_rows import CACHED, FREE, PAID, ROWS, live_info, rows_of
 from tests.support.run_infos import info
 from worker.breakpoint.live_decisions import ModelAnswer

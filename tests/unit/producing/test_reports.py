@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from producer.document import document_of
+from producer.document import document_of, report_of
 from producer.documents import AnyRun
 from producer.report.formats import format_of
 from producer.turns.report.opened_rows import without_text
-from producer.turns.report.terminal import SCREEN, summary_text, table_rows
+from producer.turns.report.terminal import table_rows
 from producer.turns.report.to_jsonl import TurnLines
 from producer.turns.report.to_markdown import TURNS_SHOWN
 from producer.turns.totals import TurnTotals
@@ -19,7 +19,7 @@ from shared.kinds import TURNS
 from shared.names import RunState
 from shared.runs import TurnRow
 from tests.support.conversations import decide, shape, signals, turn
-from tests.support.documents import printed
+from tests.support.documents import printed, summary_text
 from tests.support.run_infos import info
 
 HOSTILE = "=cmd|' /C calc'!A0 \x1b[31m<script>|`x`\n"
@@ -165,7 +165,7 @@ def test_markdown_begins_with_the_verdict(rows: list[TurnRow]) -> None:
     first, _, why, _, run, *_ = written("md", rows).decode().splitlines()
     assert first == "# ! Cancelled: 1 of 4 turns decided (1 must), 2 errors, 1 skipped"
     assert why.startswith("Summaries changed on 1 turn; no peak freezes. Errors: etag")
-    assert run.startswith("Run run-1")
+    assert run.endswith(" · run `run-1`")
 
 
 def test_long_and_hostile_messages_do_no_harm(rows: list[TurnRow]) -> None:
@@ -243,7 +243,7 @@ def test_markdown_lists_the_first_turns_only() -> None:
     many = [row._replace(index=at) for at, row in enumerate(rows_of(turn()) * 120)]
     text = written("md", many).decode()
     assert sum(line.startswith("| turn-") for line in text.splitlines()) == TURNS_SHOWN
-    assert "70 more turns: `proctor results run-1`." in text
+    assert "70 more turns: `proctor results run-1`\n" in text
 
 
 def test_traces_hold_one_event_for_each_decision(rows: list[TurnRow]) -> None:
@@ -265,11 +265,11 @@ def test_traces_hold_one_event_for_each_decision(rows: list[TurnRow]) -> None:
 def test_the_terminal_shows_the_numbers(rows: list[TurnRow]) -> None:
     """The summary names decisions, rules, freezes, summaries, errors by code and what was left out."""
     text = summary_text(document(rows))
-    assert "must    1  100.0%" in text
+    assert "must          1  100.0%  ███" in text
     assert "2 MUST signal" in text
     assert "peak freezes 0 · summaries updated 1 · skipped 1 · errors 2" in text
     assert "errors by code: etag_conflict 1, poison 1" in text
-    assert "cancelled: 4 turns of 2 threads" in SCREEN.headline(document(rows))
+    assert "cancelled: 4 turns of 2 threads" in report_of(document(rows)).headline
     assert summary_text(document([]))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from producer.document import document_of, totals_of, verdict_of
+from producer.document import document_of, report_of, totals_of
 from producer.documents import AnyRun, JudgedGate, WrittenFile
 from producer.report.run_verdict import next_command
 from shared.kinds import CASES, Kind, all_kinds
@@ -29,7 +29,7 @@ def document(kind: Kind, **changes: Any) -> AnyRun:
 def test_each_kind_has_a_verdict_and_a_next_command(kind: Kind) -> None:
     """A failure is a cross in red, and the command that lists failures has the run's id."""
     found = document(kind)
-    verdict = verdict_of(found)
+    verdict = report_of(found).verdict
     assert (verdict.mark, verdict.style) == ("✗", "red")
     assert "1 error" in verdict.sentence or "errors" in verdict.sentence
     assert next_command(found) == ("results", found.run_id, "--failed")
@@ -52,7 +52,7 @@ def test_states_have_marks_of_their_own(
 ) -> None:
     """What goes on, what was cut short and what failed differ without colours."""
     found = document(CASES, run_id="r", **changes)
-    assert verdict_of(found).mark == mark
+    assert report_of(found).verdict.mark == mark
     assert next_command(found) == command
 
 
@@ -69,7 +69,7 @@ def test_a_good_run_is_reported_next() -> None:
     info, totals = run_info(), totals_of(CASES)
     totals.add(standard()[2:])
     good = document_of(replace(info, total=2), totals)
-    assert str(verdict_of(good)) == "✓ 2 of 2 passed (100.0%, 95% interval 34.2-100.0%)"
+    assert str(report_of(good).verdict) == "✓ 2 of 2 passed (100.0%, 95% interval 34.2-100.0%)"
     assert next_command(good) == ("report", good.run_id, "-o", "report.html")
     assert next_command(structs.replace(good, files=(WrittenFile("html", "a.html"),))) == ()
 
@@ -79,14 +79,14 @@ def test_what_has_no_verdict_has_no_rate() -> None:
     totals = totals_of(CASES)
     totals.add(standard()[1:2])
     nothing = document_of(replace(run_info(), total=1), totals)
-    assert verdict_of(nothing).sentence == "No answers, 1 error"
+    assert report_of(nothing).verdict.sentence == "No answers, 1 error"
     unchecked = with_summary(nothing, errors={"check_unavailable": 1})
-    assert verdict_of(unchecked).sentence == "No verdicts, 1 error"
+    assert report_of(unchecked).verdict.sentence == "No verdicts, 1 error"
     gates = tuple(
         JudgedGate("pass_rate<0.9", "pass_rate", 0.5, "<", 0.9, met=met, text="gate …")
         for met in (False, True)
     )
-    sentence = verdict_of(document(CASES, gates=gates)).sentence
+    sentence = report_of(document(CASES, gates=gates)).verdict.sentence
     assert sentence.startswith("2 of 4 passed (50.0% of all, 66.7% of 3 answered), 1 failed, 1 error")
     assert sentence.endswith(", 1 gate failed")
 
@@ -96,4 +96,4 @@ def test_freeform_outputs_are_not_checked() -> None:
     totals = totals_of(CASES)
     totals.add(standard()[2:])
     found = document_of(replace(run_info("freeform"), total=2), totals)
-    assert str(verdict_of(found)) == "✓ 2 outputs, not checked: the bench has no criteria"
+    assert str(report_of(found).verdict) == "✓ 2 outputs, not checked: the bench has no criteria"

@@ -109,7 +109,9 @@ def test_the_first_screen_says_what_counts(tmp_path: Path) -> None:
     )
     assert "Pass rate 44.4% of all, 50.0% of 8 answered." in head
     assert "1 in-scope query requires no keyword and counts as deflected" in head
-    assert "11 queries · http://localhost:3000/api/query · 2 s apart" in head
+    assert "cancelled: 11 queries to http://localhost:3000 in 2.0 s · " in head
+    about = words(text.split('id="about"')[1].split("</details>")[0])
+    assert "API POST http://localhost:3000/api/query delay, concurrency 2 s, 1" in about
     assert "eval-2026-02-10T14-30-00" in text.split("</header>")[0]
     assert re.search(r"<title>! baselines.json · Cancelled: 4 of 9", text)
 
@@ -407,7 +409,7 @@ def test_a_large_run_shows_passed_queries_briefly(tmp_path: Path, monkeypatch: p
     assert ["<h3>Checks" in row for row in found] == [True] * 5 + [False] * 5
     assert "answer yes" in words(found[-1])
     assert "Sources 1 cited S" in words(found[-1])
-    assert "passed queries are shown briefly, all of it: proctor results eval-2026" in words(text)
+    assert "Passed queries are shown briefly, all of it: proctor results eval-2026" in words(text)
 
 
 def test_long_answers_are_cut(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from producer.aggregate.gates import parse_gate
-from producer.document import document_of, totals_of, verdict_of
+from producer.document import document_of, report_of, totals_of
 from producer.documents import AnyRun
 from producer.queries.report.failed_queries import QueryFailures
 from producer.queries.report.sources import sources_of
@@ -26,7 +26,7 @@ MIXED = [answered("Q-1"), answered("Q-2", "no")]
 
 def verdict(rows: list[ItemRow], **changes: Any) -> Verdict:
     """The verdict of some rows."""
-    return verdict_of(document(rows, **changes))
+    return report_of(document(rows, **changes)).verdict
 
 
 def document(rows: list[ItemRow], **changes: Any) -> AnyRun:
@@ -125,7 +125,7 @@ def test_failed_gates_are_named() -> None:
     rows = query_rows(MIXED)
     info, totals = queries_run(2), totals_of(queries_run(2).kind)
     totals.add(rows)
-    found = verdict_of(document_of(info, totals, gates=[parse_gate("pass_rate<0.9")]))
+    found = report_of(document_of(info, totals, gates=[parse_gate("pass_rate<0.9")])).verdict
     assert found.heading == "1 of 2 passed, 1 failed, 1 gate failed; all 4 targets met"
     assert any(
         sentence.startswith("Gate failed: pass rate 50.0%, at least 90% needed") for sentence in found.why

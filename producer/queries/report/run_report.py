@@ -1,14 +1,20 @@
-"""The words that people read about a queries run: the outcome, its targets, and numbers with units."""
+"""Builds the report of a queries run: metrics against their targets, and latencies."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from producer.aggregate.queries import Target, targets
+from producer.documents import Percentiles
 from producer.queries.documents import QueriesRun
+from producer.queries.report.sections import METRIC_COLUMNS, METRICS, metric_rows
+from producer.report.figures import Cell, Column, Figure, Labelled, Name, ShownIn, Table
 from producer.report.interfaces import RunOutcome
-from producer.report.run_verdict import NO_ANSWERS, rated
-from producer.text import latency, percent, plural
+from producer.report.run_report import RunReport, latencies, names_of
+from producer.report.run_verdict import NO_ANSWERS, rated, verdict_with
+from producer.text import duration, latency, percent, plural, share
 
+TONES: Final = {"PASS": "p", "FAIL": "f"}
+"""Of the document's words for targets."""
 NAMES: Final[Mapping[str, str]] = {
     "deflection_rate": "deflection rate",
     "citation_accuracy": "citation accuracy",
@@ -21,7 +27,57 @@ _NAMED: Final = 2
 """Missed targets that the sentence names."""
 
 
-def outcome(document: QueriesRun) -> RunOutcome:
+def run_report(document: QueriesRun) -> RunReport:
+    """Returns what is said of a run."""
+    counts, summary = document.counts, document.summary
+    outcomes = [("passed", counts.passed), ("failed", counts.failed), ("errors", counts.error)]
+    if counts.skipped:
+        outcomes.append(("skipped", counts.skipped))
+    figures = [Labelled("retried", Figure(summary.retried))] if summary.retried else []
+    if vacuous := summary.vacuous_deflections:
+        outcomes.append(("deflections without required keywords", vacuous))
+    beside = ShownIn.BRIEF | ShownIn.MARKDOWN  # a page has them on its cards
+    claimed = summary.server_latency_ms
+    return RunReport(
+        run=document,
+        names=names_of(document),
+        headline=_headline(document),
+        verdict=verdict_with(document, _outcome(document)),
+        outcomes=[Labelled(word, Figure(number)) for word, number in outcomes],
+        figures=figures,
+        lines=[
+            *latencies(summary.latency_ms, places=beside),
+            *latencies(Percentiles(p50=claimed.p50, p95=claimed.p95), "latency by the server", places=beside),
+        ],
+        tables=[_metrics_table(document)],
+    )
+
+
+def _headline(document: QueriesRun) -> str:
+    """Returns a line with the run and how far it came."""
+    counts, summary = document.counts, document.summary
+    text = f"{document.state}: {plural(counts.total, 'query')} to {summary.api_url}"
+    if summary.duration_s is None:
+        return f"{text}, {counts.done:,} done ({share(counts.done, counts.total)})"
+    return f"{text} in {duration(summary.duration_s)}"
+
+
+def _metrics_table(document: QueriesRun) -> Table:
+    """Makes a row for each metric of the document; none where nothing was answered."""
+    metrics = document.summary.metrics
+    rows: list[list[Cell]] = [
+        [name, result, target, Name(status, tone=TONES.get(status, ""))]
+        for _, (name, result, target, status) in metric_rows(metrics)
+    ]
+    return Table(
+        title=METRICS,
+        columns=[Column(heading, str) for heading in METRIC_COLUMNS],
+        rows=rows if metrics.successful_queries else (),
+        places=ShownIn.EVERYWHERE,
+    )
+
+
+def _outcome(document: QueriesRun) -> RunOutcome:
     """Returns how many queries passed, which targets were missed, and what is in doubt."""
     metrics = targets(document.summary.metrics)
     judged = [target for target in metrics if target.status != "N/A"]

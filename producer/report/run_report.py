@@ -1,0 +1,120 @@
+"""What is said of a run, as values: its kind fills it in, and each format writes all of it in its own way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from producer.documents import AnyRun, Percentiles
+from producer.report.figures import Figure, Labelled, ShownIn, Table, Unit
+from producer.report.run_verdict import Verdict
+
+
+class FigureLine(NamedTuple):
+    """Figures that stand in one line."""
+
+    figures: Sequence[Labelled]
+    title: str = ""
+    places: ShownIn = ShownIn.EVERYWHERE
+
+    def __str__(self) -> str:
+        if self.title:
+            return f"{self.title}: {', '.join(map(str, self.figures))}"
+        return " · ".join(map(str, self.figures))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """A run for people; texts are not made safe yet."""
+
+    run: AnyRun
+    """The document; its state may also be `interrupted`."""
+    names: Sequence[str]
+    """What the run is called, its input last."""
+    headline: str
+    """What the run is and how far it came."""
+    verdict: Verdict
+    outcomes: Sequence[Labelled] = ()
+    """Counts that the verdict also has; a page, on which it stands above, leaves them out."""
+    figures: Sequence[Labelled] = ()
+    """Of the whole run, in one line with the outcomes."""
+    lines: Sequence[FigureLine] = ()
+    """Further figures of the whole run."""
+    tables: Sequence[Table] = ()
+    badge: str = ""
+    """What sort of a run it is, where that is not the usual one."""
+    is_checked: bool = True
+    """Whether what passed was checked."""
+
+    @property
+    def name(self) -> str:
+        """What it is called, before anything else."""
+        return self.names[0] if self.names else self.run.run_id
+
+    def lines_in(self, place: ShownIn) -> Sequence[FigureLine]:
+        """Returns the figures of the whole run that are shown in a place, the outcomes first."""
+        first = self.figures if place is ShownIn.PAGE else [*self.outcomes, *self.figures]
+        return [line for line in (FigureLine(first), *self.lines) if line.figures and place in line.places]
+
+    def tables_in(self, place: ShownIn) -> Sequence[Table]:
+        """Returns the tables that are shown in a place, as far as they say something."""
+        return [table.shown_in(place) for table in self.tables if table and place in table.places]
+
+
+def names_of(document: AnyRun, bench: str = "") -> Sequence[str]:
+    """Names a run: as `--name` gave it, by its bench, by its input."""
+    named = (document.name, bench, document.summary.source)
+    return [name for name in dict.fromkeys(named) if name]
+
+
+class FailureExample(NamedTuple):
+    """An item that failed."""
+
+    name: str
+    found: str = ""
+    """What was found in it, where that differs from item to item."""
+    answer: str = ""
+    """The beginning of its answer."""
+
+
+class FailureGroup(NamedTuple):
+    """Failures with the same reason."""
+
+    number: int
+    noun: str
+    """What they are: answers, errors, queries."""
+    reasons: Sequence[str]
+    """Why; a reason that does not hold for all is an example."""
+    examples: Sequence[FailureExample]
+    """The first of them."""
+    asked: str | None = None
+    """Of a single failure, the beginning of what was asked."""
+
+    @property
+    def left(self) -> int:
+        """How many have no example."""
+        return self.number - len(self.examples)
+
+
+class Failures(NamedTuple):
+    """What failed in a run, by reason, the most frequent first."""
+
+    groups: Sequence[FailureGroup] = ()
+    left: int = 0
+    """Failures that are in no group."""
+
+
+def latencies(
+    times: Percentiles, title: str = "latency", *, places: ShownIn = ShownIn.EVERYWHERE
+) -> Sequence[FigureLine]:
+    """Returns a line of latencies in milliseconds; nothing where none was measured.
+
+    Args:
+        times: percentiles.
+        title: of the line.
+        places: where it is shown.
+
+    >>> [str(line) for line in latencies(Percentiles(7, 8, 1200, 1300, 1400))]
+    ['latency: p50 7 ms, p90 8 ms, p95 1,200 ms, p99 1,300 ms, max 1,400 ms']
+    """
+    found = [Labelled(name, Figure(ms, Unit.LATENCY_MS)) for name, ms in times.named().items() if ms >= 0]
+    return [FigureLine(found, title, places)] if found else []

@@ -1,0 +1,50 @@
+"""Writes the report of a run as Markdown: verdict, figures, tables, then items."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from producer.report.cells import Size, markdown, markdown_table
+from producer.report.figures import ShownIn, Table
+from producer.report.run_report import RunReport
+
+
+def markdown_report(report: RunReport, items: Iterable[str] = ()) -> bytes:
+    """Writes a report.
+
+    Args:
+        report: of the run.
+        items: blocks of Markdown about single items, which are safe.
+    """
+    return ("\n\n".join([*_head(report), *items]) + "\n").encode(errors="replace")
+
+
+def table_blocks(table: Table, safe: Callable[[str], str]) -> Iterator[str]:
+    """Yields the sentences and the rows of a table, without its title.
+
+    Args:
+        table: of a report.
+        safe: makes texts safe for the cells of a table.
+    """
+    if table.lines:
+        yield "\n".join(f"- {safe(line)}" for line in table.lines)
+    if table.rows:
+        yield markdown_table(table.headings, table.texts(safe))
+    if table.rows and table.note:
+        yield safe(table.note)
+
+
+def _head(report: RunReport) -> Iterator[str]:
+    """Yields what is said of the run as a whole."""
+    yield f"# {markdown(str(report.verdict))}"
+    if report.badge:
+        yield f"**{markdown(report.badge)}**"
+    if report.verdict.why:
+        yield markdown(" ".join(report.verdict.why))
+    yield f"{markdown(report.name, Size.LINE)} · {markdown(report.headline)} · run `{report.run.run_id}`"
+    yield from (markdown(str(line)) for line in report.lines_in(ShownIn.MARKDOWN))
+    for table in report.tables_in(ShownIn.MARKDOWN):
+        yield f"## {table.title}"
+        yield from table_blocks(table, _cell)
+
+
+def _cell(text: str) -> str:
+    return markdown(text, Size.LINE)

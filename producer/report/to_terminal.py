@@ -1,0 +1,130 @@
+"""Writes the report of a run for a terminal: tables, figures, failures by reason."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from producer.report.cells import Size, plain
+from producer.report.figures import Figure, Name, ShownIn, Table
+from producer.report.interfaces import Paint, unpainted
+from producer.report.run_report import FailureGroup, Failures, RunReport
+from producer.tables import fitted_table, hanging
+from producer.text import plural
+from producer.turns.totals import ranked
+
+MOST_ROWS: Final = 50
+"""Rows of a table."""
+TONES: Final = {"p": "green", "f": "red"}
+BAR_CHARS: Final = 30
+"""A bar of 100%."""
+
+
+def summary_text(report: RunReport, paint: Paint = unpainted) -> str:
+    """Writes the figures of a run.
+
+    Args:
+        report: of the run.
+        paint: colours the name of the run, headings and marks.
+    """
+    head = "  ".join([report.run.run_id, *(plain(name, Size.CELL) for name in report.names)])
+    lines = [paint(head, "bold"), ""]
+    for at, table in enumerate(report.tables_in(ShownIn.BRIEF)):
+        if at:  # the first one needs no title: it is what the run is about
+            lines += _titled(table, paint)
+        lines += [*_rows(table, report.run.run_id, paint), ""]
+    lines += [hanging(plain(str(line)), "  ") for line in report.lines_in(ShownIn.BRIEF)]
+    return "\n".join([*lines, *_last(report)])
+
+
+def more_text(report: RunReport, paint: Paint = unpainted) -> str:
+    """Writes what `-v` adds: further tables, and what their headings mean; empty where a run has no more."""
+    tables = report.tables_in(ShownIn.VERBOSE)
+    lines = list[str]()
+    for table in tables:
+        lines += [*_titled(table, paint), *_rows(table, report.run.run_id, paint), ""]
+    shown = [column for table in tables for column in table.columns if column.meaning]
+    notes = dict.fromkeys(f"{column.heading}: {column.meaning}" for column in shown)
+    lines += [paint(hanging(note, "  "), "dim") for note in notes]
+    return "\n".join(lines).strip("\n")
+
+
+def failures_text(failures: Failures, run: str, paint: Paint = unpainted) -> str:
+    """Writes failures by reason, one under the other; empty when nothing failed."""
+    lines = [line for group in failures.groups for line in _group(group)]
+    if failures.left:
+        lines.append(f"{failures.left:,} more: `proctor results {run} --failed`")
+    return "\n".join(marked(line, paint) for line in lines)
+
+
+def marked(line: str, paint: Paint) -> str:
+    """Colours the mark of a line."""
+    styles = {"✗": "red", "✓": "green"}
+    return paint(line[0], styles[line[0]]) + line[1:] if line[:1] in styles else line
+
+
+def indented(indent: int, text: str) -> str:
+    """Indents a line, which wraps where the terminal is narrow."""
+    return " " * indent + hanging(text, " " * (indent + 2))
+
+
+def _group(group: FailureGroup) -> list[str]:
+    """Writes failures with the same reason: how many, why they failed, and the first ones."""
+    if group.asked is not None:
+        [only] = group.examples
+        lines = [indented(0, f"✗ {only.name}"), *(indented(4, reason) for reason in group.reasons)]
+        lines.append(f"    input:  {group.asked}")
+        return [*lines, f"    answer: {only.answer}"] if only.answer else lines
+    first, *others = group.reasons
+    lines = [indented(0, f"✗ {plural(group.number, group.noun)}: {first}")]
+    lines += [indented(4, reason) for reason in others]
+    for example in group.examples:
+        name = f"{example.name} {example.found}".rstrip()
+        answer = f"  → {example.answer}" if example.answer else ""
+        lines += (
+            [indented(4, name), f"    {answer}"] if example.found and answer else [indented(4, name + answer)]
+        )
+    return [*lines, f"    and {group.left:,} more"] if group.left else lines
+
+
+def _titled(table: Table, paint: Paint) -> Sequence[str]:
+    return [paint(table.title, "bold"), *(plain(line) for line in table.lines)]
+
+
+def _rows(table: Table, run: str, paint: Paint) -> list[str]:
+    """Draws the rows of a table, headings in grey: colours are left to verdicts."""
+    if not table.rows:
+        return []
+    headings = table.headings
+    cells = table.texts(lambda text: plain(text, Size.CELL))[:MOST_ROWS]
+    spare = sorted((column for column in table.columns if column.spare), key=lambda column: column.spare)
+    named = [cell for row in table.rows for cell in row if isinstance(cell, Name)]
+    styles = {name.text: TONES[name.tone] for name in named if name.tone}
+
+    def painted(_: str, cell: str) -> str:
+        style = styles.get(cell.strip())
+        return paint(cell, style) if style else cell
+
+    first, *rest = fitted_table(
+        headings,
+        cells,
+        names=table.names,
+        spare=[column.heading for column in spare],
+        paint=painted,
+    )
+    lines = [paint(first, "dim"), *rest]
+    if table.bars and len(rest) == len(cells):
+        shares = [row[headings.index(table.bars)] for row in table.rows]
+        bars = ["█" * round(BAR_CHARS * (each.value or 0)) for each in shares if isinstance(each, Figure)]
+        lines[1:] = [
+            f"{line}  {paint(bar, 'cyan')}" if bar else line for line, bar in zip(rest, bars, strict=True)
+        ]
+    left = len(table.rows) - MOST_ROWS
+    return [*lines, f"{left:,} more: `proctor report {run} -o report.html`"] if left > 0 else lines
+
+
+def _last(report: RunReport) -> list[str]:
+    """Writes the errors by their codes, and the files that were written."""
+    lines = []
+    if errors := report.run.summary.errors:
+        codes = (f"{plain(code, Size.CELL)} {number:,}" for code, number in ranked(errors))
+        lines.append("errors by code: " + ", ".join(codes))
+    return lines + [f"{file.format} written to {plain(file.path)}" for file in report.run.files]
