@@ -3,32 +3,26 @@
 import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
-from msgspec.json import Decoder
 
 from producer import kinds
-from producer.aggregate.compared_items import Known, Line, items_of, lines_of_results
+from producer.aggregate.compared_items import Line, items_of, lines_of_results
 from producer.aggregate.comparison import LEVEL
 from producer.cli.run_lookup import find_run
 from producer.cli.session import Session
-from producer.document import pages_of
+from producer.compared_runs import side_of_run, texts_of
 from producer.report.comparison.configurations import configuration_within
 from producer.report.comparison.contents import Side
-from producer.report.comparison.item_texts import TextStore
-from producer.report.formats import format_of
-from producer.report.interfaces import TurnText
 from producer.stored_runs import run_before
 from producer.text import plural
-from shared.clock import iso_utc
 from shared.errors import InputError, UnknownRunError, UsageError
-from shared.kinds import QUERIES, Kind, all_kinds, kind_named
+from shared.kinds import QUERIES, all_kinds, kind_named
 
 
 class _About(Struct, frozen=True):
@@ -183,36 +177,7 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
         info = find_run(session, named)
     except UnknownRunError as error:
         raise UnknownRunError(f"{error.message}, and no file", hint=error.hint, run=error.run) from None
-    write, compared = format_of(info.kind, "jsonl"), kinds.of(info.kind).compared()
-    read = compared.inputs(info) if compared.inputs else None
-    decode = Decoder(compared.comparing.line).decode
-
-    def lines() -> Iterator[tuple[Line, Known | None]]:
-        for rows in pages_of(session.access.store, info, TurnText.SHOWN):
-            out = BytesIO()
-            write(out, info).page(rows)
-            for row, line in zip(rows, out.getvalue().split(b"\n")[:-1], strict=True):
-                yield decode(line), read(row) if read else None
-
-    texts = _texts(info.kind, resources)
-    items = items_of(compared.comparing, lines(), tag=tag, keep=texts.add)
-    return Side(
-        name=info.run,
-        source=info.source,
-        kind=info.kind,
-        items=items,
-        is_final=info.is_final,
-        texts=texts,
-        began=iso_utc(info.created_ms),
-        configuration=compared.configuration(info),
-        label=info.name,
-        bench=info.bench,
-    )
-
-
-def _texts(kind: Kind, resources: ExitStack) -> TextStore:
-    """Makes a store for texts of items."""
-    return resources.enter_context(closing(TextStore(kinds.of(kind).compared().texts)))
+    return side_of_run(session.access.store, info, resources, tag=tag)
 
 
 def _of_file(path: Path, resources: ExitStack, tag: str | None) -> Side:
@@ -260,7 +225,7 @@ def _side(
     """Reads the results of a file."""
     if kind not in {known.name for known in all_kinds()}:
         raise InputError(f"{path}: results of an unknown kind, {kind!r}", hint=_HINT)
-    texts, dates = _texts(kind_named(kind), resources), list[str]()
+    texts, dates = texts_of(kind_named(kind), resources), list[str]()
     comparing = kinds.of(kind_named(kind)).compared().comparing
     try:
         typed = (msgspec.convert(line, comparing.line) for line in lines)

@@ -3,22 +3,29 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from operator import attrgetter
+from pathlib import Path
+from typing import BinaryIO, Final
 
 import msgspec
 from aiohttp import hdrs, web
 
 from producer import api
 from producer.access import Access
+from producer.compared_runs import compared_runs
+from producer.report.comparison.to_html import comparison_page
 from producer.report.html.rendering import file_text
+from producer.report.html.viewer import policy_of
+from producer.report_files import ReportStream
 from producer.stored_runs import SEARCHED, runs_before
 from producer.text import plural
 from producer.view import desk, html_pages
 from producer.view.browser import open_browser
 from producer.view.cards import ACTIONS, Card, RunPace, card_of
 from producer.view.follow import Following
+from producer.view.kept_reports import KeptReports
 from producer.view.links import Links, kept_token
 from producer.view.live_hub import Hub
 from producer.view.params import PathParams, QueryParams, typed
@@ -26,7 +33,7 @@ from producer.view.request_guard import dress, guard
 from producer.view.row_reader import RowReader
 from producer.view.run_lines import RunsQuery, table_of
 from shared.clock import now_ms
-from shared.errors import InfrastructureError, ProctorError, RunStateError, UnknownRunError
+from shared.errors import InfrastructureError, ProctorError, RunStateError, UnknownRunError, UsageError
 from shared.names import Outcome
 from shared.runs import RunInfo
 
@@ -57,6 +64,7 @@ class Pages:
     def __init__(self, access: Access, links: Links) -> None:
         self._access, self._links = access, links
         self.hub = Hub(Following(access, links))
+        self._kept = KeptReports()
 
     def routes(self) -> list[web.RouteDef]:
         """Returns what is served."""
@@ -65,6 +73,8 @@ class Pages:
             web.route(hdrs.METH_GET, "/live", self.live),
             web.route(hdrs.METH_GET, "/static/{name}", self.static),
             web.route(hdrs.METH_GET, "/run/{run}", self.run),
+            web.route(hdrs.METH_GET, "/run/{run}/report", self.report),
+            web.route(hdrs.METH_GET, "/compare", self.compare),
             web.route(hdrs.METH_GET, "/run/{run}/item/{position}", self.item),
             web.route(hdrs.METH_POST, "/run/{run}/{action}", self.act),
             web.route(hdrs.METH_POST, "/run/{run}/item/{position}/{action}", self.ask_again),
@@ -131,6 +141,36 @@ class Pages:
             return html_pages.item_html(item, run, self._links, actions)
         return html_pages.item_page(item, self._card(info), self._links, actions)
 
+    async def report(self, request: web.Request) -> web.StreamResponse:
+        """Sends the report of a run, as `proctor report RUN -o FILE.html` writes it."""
+        return _written(await asyncio.to_thread(self._report, _path(request).run))
+
+    def _report(self, run: str) -> Path:
+        info = self._access.store.info(run)
+
+        def write(out: BinaryIO) -> None:
+            api.report(self._access, run, [ReportStream("html", out)])
+
+        return self._kept.path(_state_of(info), write)
+
+    async def compare(self, request: web.Request) -> web.StreamResponse:
+        """Sends the comparison of two runs, the earlier one first."""
+        runs = request.query.getall("run", [])
+        if len(runs) != 2:  # noqa: PLR2004 - a comparison has two sides
+            raise UsageError("a comparison needs two runs", hint="mark two in the list of runs")
+        return _written(await asyncio.to_thread(self._compare, runs))
+
+    def _compare(self, runs: Sequence[str]) -> Path:
+        store = self._access.store
+        a, b = sorted(map(store.info, runs), key=attrgetter("created_ms"))
+
+        def write(out: BinaryIO) -> None:
+            with ExitStack() as resources:
+                contents = compared_runs(store, a, b, resources)
+                out.writelines(comparison_page(contents))
+
+        return self._kept.path(f"{_state_of(a)} {_state_of(b)}", write)
+
     async def act(self, request: web.Request) -> web.Response:
         """Cancels, pauses, resumes or retries a run."""
         path = _path(request)
@@ -177,6 +217,11 @@ class Pages:
                     await waiting
             await news.aclose()
 
+    async def close(self) -> None:
+        """Ends all followers and gives the disk back."""
+        await self.hub.close()
+        self._kept.close()
+
     async def static(self, request: web.Request) -> web.Response:
         """Sends a style or a script."""
         name = _path(request).name
@@ -202,10 +247,24 @@ def _path(request: web.Request) -> PathParams:
     return typed(request.match_info, PathParams)
 
 
+def _written(path: Path) -> web.FileResponse:
+    own = {hdrs.CONTENT_TYPE: "text/html; charset=utf-8", "Content-Security-Policy": _REPORT_POLICY}
+    return web.FileResponse(path, headers=own)
+
+
+def _state_of(info: RunInfo) -> str:
+    """Names what a report of a run shows: it changes with each result."""
+    return f"{info.run}:{info.state}:{info.generation}:{info.done}"
+
+
 def _html(page: bytes) -> web.Response:
     return web.Response(body=page, content_type="text/html", charset="utf-8")
 
 
+_REPORT_POLICY: Final = policy_of(
+    ["cases/report", "queries/report", "turns/report", "items/report", "report/comparison"], has_images=True
+)
+"""What reports may load: they have their styles and scripts in them."""
 _STATUS: Final[tuple[tuple[type[ProctorError], int], ...]] = (
     (UnknownRunError, 404),
     (RunStateError, 409),
@@ -244,7 +303,7 @@ def create_app(access: Access, token: str) -> web.Application:
     app.on_response_prepare.append(dress)
 
     async def close(_app: web.Application) -> None:
-        await answering.hub.close()
+        await answering.close()
 
     app.on_shutdown.append(close)
     return app

@@ -207,3 +207,23 @@ def test_a_server_that_dies_returns(redis_client: "redis.Redis", redis_url: str,
         again = stack.enter_context(served(access, port=port or 0))
         assert again == address
         assert asyncio.run(told(at(address, "/live", topic="run-a"), "passed"))
+
+
+def test_reports_and_comparisons_are_pages_of_the_server(address: str, redis_client: "redis.Redis") -> None:
+    """The report of a run and the comparison of any two, under a policy of what is in them."""
+    cases_run(redis_client, "run-a")
+    cases_run(redis_client, "run-b", outputs=[OUTPUTS[0]])
+
+    async def ask() -> None:
+        async with ClientSession() as session, session.get(at(address, "/run/run-a/report")) as found:
+            policy, page = found.headers["Content-Security-Policy"], await found.text()
+            own = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+            assert own
+            hashes = set(re.findall(r"sha256-[^&']*", own[1].replace("&#39;", "'")))
+            assert hashes <= set(re.findall(r"sha256-[^']*", policy))
+            assert "unsafe" not in policy
+        status, page = await get(at(address, "/compare", run="run-b") + "&run=run-a")
+        assert (status, "4 fixed" in page) == (200, True)
+        assert (await get(at(address, "/compare", run="run-b")))[0] == 400
+
+    asyncio.run(ask())

@@ -356,17 +356,26 @@ class Rows:
         return Counter(dict(found.most_common()))
 
 
+def policy_of(folders: Sequence[str], *, has_images: bool) -> str:
+    """Returns the content security policy of pages: their own styles and scripts, by what is in them.
+
+    Args:
+        folders: of the pages.
+        has_images: whether images stand in them, as `data:` URLs.
+    """
+    styles = dict.fromkeys([*map(_digest, map(_style, folders)), _digest(NO_SCRIPT)])
+    scripts = dict.fromkeys(_digest(script) for folder in folders for script in _scripts(folder) if script)
+    policy = (
+        f"default-src 'none'; style-src {' '.join(styles)}; "
+        f"script-src {' '.join(scripts)}; base-uri 'none'; form-action 'none'"
+    )
+    return f"{policy}; img-src data:" if has_images else policy
+
+
 def begin(page: Page) -> bytes:
     """Writes a page up to its verdict."""
-    style = file_text("report/html/viewer.css") + file_text(f"{page.folder}/page.css")
-    scripts = [script for script in _scripts(page.folder) if script]
-    policy = (
-        f"default-src 'none'; style-src {_digest(style)} {_digest(NO_SCRIPT)}; "
-        f"script-src {' '.join(map(_digest, scripts))}; base-uri 'none'; form-action 'none'"
-    )
-    if page.has_images:
-        policy += "; img-src data:"
-    return fill(TEMPLATE, "begin", page, markup(style), markup(NO_SCRIPT), markup(policy))
+    policy = policy_of([page.folder], has_images=page.has_images)
+    return fill(TEMPLATE, "begin", page, markup(_style(page.folder)), markup(NO_SCRIPT), markup(policy))
 
 
 def strip(metrics: Sequence[Metric], label: str = "Metrics") -> bytes:
@@ -479,6 +488,11 @@ def _pieces_of(span: ColumnSpan) -> Iterator[ColumnSpan]:
     """Divides a span that is wider than the style has widths for."""
     for first in range(0, span.columns, MOST_SPANNED):
         yield span._replace(columns=min(MOST_SPANNED, span.columns - first))
+
+
+def _style(folder: str) -> str:
+    """The style of a page: that of all pages, and its own."""
+    return file_text("report/html/viewer.css") + file_text(f"{folder}/page.css")
 
 
 def _scripts(folder: str) -> tuple[str, str]:
