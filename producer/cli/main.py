@@ -40,6 +40,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "results": "Print the results of a run, item by item.",
         "report": "Write a report of a run: Markdown, JSON, JSON Lines, CSV, HTML, JUnit.",
         "compare": "Compare two runs: fixes, regressions and their significance.",
+        "open": "Write the report of a run as a page and open it.",
         "view": "Show runs in a browser: live progress, results, comparisons.",
     },
     "Act": {
@@ -80,7 +81,6 @@ HABITS: Final = {
     "list": _LISTS,
     "history": _LISTS,
     "ps": "`proctor status` shows queues, workers and runs",
-    "open": _PAGE,
     "eval": _EVALUATES,
     "evaluate": _EVALUATES,
     "test": _EVALUATES,

@@ -65,6 +65,8 @@ class WorkOptions:
     """Whether reports contain the texts of turns."""
     webhook: Webhook | None = None
     """Where the summary is posted."""
+    begun: Callable[[str], object] = str
+    """Is given the id of the run when there is one."""
 
 
 def submit_and_follow(
@@ -116,6 +118,7 @@ def work(
             workers.start()
         run = begin(view)
         session.seen.add(run)
+        options.begun(run)
         incremental = IncrementalReports.of(
             access, run, options.files, gates=options.gates, with_text=options.with_text
         )

@@ -3,10 +3,8 @@
 import asyncio
 import os
 import signal
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from queue import SimpleQueue
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Final
 
 from aiohttp import web
@@ -31,6 +29,7 @@ from producer.sample_api.knowledge import load_knowledge
 from producer.sample_api.models import COMPLETIONS, EMBEDDINGS
 from producer.sample_api.pace import Pace
 from producer.sample_api.retrieval import Index
+from producer.served_thread import in_thread
 from shared.contracts.query_vocabulary import QUERY_ENDPOINT
 from shared.errors import InfrastructureError
 
@@ -130,37 +129,8 @@ def serve(
     asyncio.run(until_signalled())
 
 
-@contextmanager
 def in_background(
     behaviour: Behaviour | None = None, *, log: RequestLog | None = None, pace: Pace | None = None
-) -> Iterator[str]:
+) -> AbstractContextManager[str]:
     """Serves from a thread while the block runs, for callers without an event loop; yields the base URL."""
-    outcome = SimpleQueue[str | BaseException]()
-    handles = SimpleQueue[Callable[[], object]]()
-
-    async def until_stopped() -> None:
-        """Serves until the block ends."""
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        async with running(behaviour, log=log, pace=pace) as url:
-            handles.put(lambda: loop.call_soon_threadsafe(stop.set))
-            outcome.put(url)
-            await stop.wait()
-
-    def serve_or_say_why() -> None:
-        try:
-            asyncio.run(until_stopped())
-        except BaseException as error:  # noqa: BLE001 - handed to the thread that asked
-            outcome.put(error)
-
-    thread = threading.Thread(target=serve_or_say_why, name="sample-api")
-    thread.start()
-    started = outcome.get()
-    if isinstance(started, BaseException):
-        thread.join()
-        raise started
-    try:
-        yield started
-    finally:
-        handles.get()()
-        thread.join()
+    return in_thread(lambda: running(behaviour, log=log, pace=pace), "sample-api")

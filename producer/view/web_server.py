@@ -3,8 +3,8 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -14,17 +14,19 @@ from aiohttp import hdrs, web
 
 from producer import api
 from producer.access import Access
+from producer.browser import open_browser
 from producer.compared_runs import compared_runs
 from producer.report.comparison.to_html import comparison_page
 from producer.report.html.rendering import file_text
 from producer.report.html.viewer import policy_of
 from producer.report_files import ReportStream
+from producer.served_thread import in_thread
 from producer.stored_runs import SEARCHED, runs_before
 from producer.text import plural
 from producer.view import desk, html_pages
-from producer.view.browser import open_browser
 from producer.view.cards import ACTIONS, Card, RunPace, card_of
 from producer.view.follow import Following
+from producer.view.html_pages import message_page
 from producer.view.kept_reports import KeptReports
 from producer.view.links import Links, kept_token
 from producer.view.live_hub import Hub
@@ -283,10 +285,13 @@ def explained(links: Links) -> Callable[[web.Request, Callable[..., object]], ob
             status = next((code for kind, code in _STATUS if isinstance(error, kind)), 400)
             if request.method == hdrs.METH_POST:
                 return _said(error.message, error.hint, status=status)
-            page = html_pages.message_page("That did not work", error.message, error.hint, links)
+            page = message_page("That did not work", error.message, error.hint, links)
             return web.Response(body=page, status=status, content_type="text/html", charset="utf-8")
 
     return explain
+
+
+_WARMING: Final = web.AppKey("_WARMING", asyncio.Task[bytes])
 
 
 def create_app(access: Access, token: str) -> web.Application:
@@ -305,6 +310,11 @@ def create_app(access: Access, token: str) -> web.Application:
     async def close(_app: web.Application) -> None:
         await answering.close()
 
+    async def warm(_app: web.Application) -> None:
+        # The templates are compiled while the address is printed, and not when the first page is waited for.
+        app[_WARMING] = asyncio.create_task(asyncio.to_thread(message_page, "", "", "", links))
+
+    app.on_startup.append(warm)
     app.on_shutdown.append(close)
     return app
 
@@ -336,6 +346,26 @@ async def running(access: Access, token: str, port: int) -> AsyncIterator[str]:
         yield f"http://{LOOPBACK}:{runner.addresses[0][1]}{Links(token).to()}"
     finally:
         await runner.cleanup()
+
+
+@contextmanager
+def watched(access: Access, say: Callable[[str], object]) -> Iterator[Callable[[str], None]]:
+    """Serves from a thread while the block runs; yields what opens the page of a run in a browser.
+
+    Args:
+        access: the way to Redis, connected.
+        say: is given the address of that page.
+    """
+    token = kept_token(access.settings.data_dir)
+    with in_thread(lambda: running(access, token, 0), "view") as first:
+        base = first.partition("/?")[0]
+
+        def show(run: str) -> None:
+            address = f"{base}{Links(token).to('run', run)}"
+            say(address)
+            open_browser(address)
+
+        yield show
 
 
 def serve(access: Access, port: int, on_ready: Callable[[str], None], *, with_browser: bool) -> None:

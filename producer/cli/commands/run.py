@@ -1,7 +1,9 @@
 """`proctor run FILE`: submits a file, runs it, follows it and reports, in one command."""
 
 import os
-from contextlib import nullcontext
+import sys
+import threading
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,7 +35,7 @@ from shared.kinds import QUERIES, Kind
 from shared.ledger.bounds import LAYOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from producer.aggregate.gates import Gate
     from producer.api import Plan
@@ -64,6 +66,9 @@ class RunOptions:
         "--rank",
         is_flag=True,
         help="Then compare the models' answers in pairs, as `proctor rank` does.",
+    )
+    view: bool = option(
+        "--view", is_flag=True, help="Show the run in a browser while it goes on, until Ctrl-C."
     )
     dry_run: bool = option(
         "--dry-run", is_flag=True, help="Check the file and count its items; send nothing."
@@ -130,16 +135,34 @@ def command(
 
         limits = (processes, workers.in_flight, options.timeout_s)
         presenter = presenters.presenter_of(session)
-        work_options = work.WorkOptions(presenter, *limits, files, parsed_gates, not no_text, webhook)
-        if submission is None:
-            return work.resume(session, str(options.resumed), work_options)
-        if options.detach:
-            return work.detach(session, submission, work_options)
-        if options.rank:
-            from producer.cli import ranking_output  # noqa: PLC0415 - only a ranking loads the contracts of cases
+        with _viewed(session) if options.view else nullcontext(str) as begun:
+            work_options = work.WorkOptions(
+                presenter, *limits, files, parsed_gates, not no_text, webhook, begun
+            )
+            if submission is None:
+                return work.resume(session, str(options.resumed), work_options)
+            if options.detach:
+                return work.detach(session, submission, work_options)
+            if options.rank:
+                from producer.cli import ranking_output  # noqa: PLC0415 - only a ranking loads the contracts of cases
 
-            return ranking_output.run_and_rank(session, submission, work_options)
-        return work.submit_and_follow(session, submission, work_options, started)
+                return ranking_output.run_and_rank(session, submission, work_options)
+            return work.submit_and_follow(session, submission, work_options, started)
+
+
+@contextmanager
+def _viewed(session: Session) -> "Iterator[Callable[[str], object]]":
+    """Serves pages while a run goes on; on a terminal also after it, until Ctrl-C."""
+    from producer.view.web_server import watched  # noqa: PLC0415 - start-up: aiohttp costs 150 ms
+
+    with watched(
+        session.access.connect(), lambda address: session.output.note(f"the run: {address}")
+    ) as show:
+        yield show
+        if sys.stderr.isatty():
+            session.output.note("its page stays until Ctrl-C")
+            with suppress(KeyboardInterrupt):
+                threading.Event().wait()
 
 
 def _webhook(session: Session, notify: str | None, options: RunOptions) -> "Webhook | None":
@@ -200,6 +223,8 @@ def _refuse_contradictions(
         raise UsageError("--rank prints a table", hint="`proctor rank RUN --json` prints the ranking as JSON")
     if session.options.jsonl and (options.detach or options.dry_run):
         raise UsageError("--jsonl follows a run to its end", hint="`proctor watch RUN --jsonl`, or --json")
+    if options.view and (options.detach or options.dry_run):
+        raise UsageError("--view follows a run to its end", hint="`proctor view` shows all runs")
     if options.detach and gates:
         raise UsageError("--fail-on judges a run that has ended", hint="`proctor watch RUN --fail-on …`")
     if options.detach and (reports.paths or reports.formats):

@@ -1,0 +1,135 @@
+"""The pages of `proctor view` in a browser: live, filtered, marked, opened, acted on, with hostile text."""
+
+import asyncio
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import pytest
+
+from producer.access import Access
+from tests.support.browser import Browser
+from tests.support.case_pages import rows_of
+from tests.support.cli import Cli
+from tests.support.eventually import eventually
+from tests.support.turn_files import turn_lines, write_turns
+from tests.support.viewed_runs import OUTPUTS, access_to, answer, cases_run, get, served
+
+if TYPE_CHECKING:
+    import redis
+
+pytestmark = pytest.mark.browser
+
+HOSTILE: Final = (
+    "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 2'>"
+    "\"'><svg onload=window.pwned=3>{{ 7 * 7 }}\x1b[2J\u202e"
+)
+MODEL: Final = ["acme/quick"]
+
+
+@pytest.fixture
+def access(redis_url: str, tmp_path: Path) -> Iterator[Access]:
+    """The way to the session's server."""
+    with access_to(redis_url, tmp_path) as opened:
+        yield opened
+
+
+def shows(browser: Browser, selector: str, expected: list[str]) -> None:
+    """Waits until elements have these texts."""
+
+    def found() -> None:
+        assert browser.texts(selector) == expected
+
+    eventually(found, 10.0)
+
+
+def test_runs_are_searched_marked_and_compared(
+    browser: Browser, access: Access, redis_client: "redis.Redis", artifacts: Path
+) -> None:
+    """Search and chips change the address and not the page; two marked runs are compared; nothing leaves."""
+    cases_run(redis_client, "run-a", name="desk")
+    cases_run(redis_client, "run-b", name="desk", outputs=[OUTPUTS[0]])
+    cases_run(redis_client, "run-c", name=f"other {HOSTILE}")
+    with served(access) as address:
+        browser.open(address)
+        shows(browser, "[data-link]", ["live"])
+        assert len(browser.texts("tr[data-row]")) == 3
+        assert browser.texts("tr[data-id=run-b] .ivtd + td") == ["▲ 50.0 points"]
+        browser.screenshot(artifacts / "runs.png")
+        browser.type("[data-search] input[type=search]", "desk")
+        shows(browser, "tr[data-row] .mono", ["run-b", "run-a"])
+        assert "q=desk" in browser.evaluate("location.search")
+        browser.click(".chip[href*='standing=bad']")
+        shows(browser, "tr[data-row] .mono", ["run-a"])
+        assert browser.evaluate("document.activeElement !== document.querySelector('.search')")
+        browser.click(".chip[aria-current]")
+        shows(browser, "tr[data-row] .mono", ["run-b", "run-a"])
+        for key in "jxjxc":
+            event = f"new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}})"
+            browser.evaluate(f"document.body.dispatchEvent({event})")
+        shows(browser, ".verdict h1", ["No significant difference: 4 of 8 cases fixed, nothing broken"])
+        assert browser.evaluate("window.pwned") is None
+        assert browser.complaints() == []
+        assert browser.strangers() == []
+
+
+def test_a_run_is_live_and_its_items_open(
+    browser: Browser, access: Access, redis_client: "redis.Redis", artifacts: Path
+) -> None:
+    """Results arrive without a reload, an item opens beside its rows, and an action changes the run."""
+    run = cases_run(redis_client, "run-a", cases=8, done=0, name=HOSTILE)
+    with served(access) as address:
+        browser.open(address.replace("/?", f"/run/{run}?"))
+        shows(browser, ".quad b", ["0", "0", "0", "8"])
+        answer(redis_client, run, list(rows_of(MODEL, 8, OUTPUTS)))
+        shows(browser, ".quad b", ["4", "2", "2"])
+        shows(browser, "a.item[data-letter=f] .what > b", [f"ticket-{at} · acme/quick" for at in (2, 6)])
+        browser.click("a.item[data-letter=f]")
+        shows(browser, "#panel h2", ["ticket-2 · acme/quick"])
+        assert "Lyon" in browser.texts("#panel .transcript")[0]
+        browser.screenshot(artifacts / "run.png")
+        browser.click("#panel [data-post]")
+        browser.click("[data-part=card] [data-post*='/pause']")
+        shows(browser, ".badge", ["paused 87%"])
+        assert browser.evaluate("window.pwned") is None
+        assert browser.complaints() == []
+
+
+def test_a_page_goes_on_when_its_server_is_back(
+    browser: Browser, access: Access, redis_client: "redis.Redis"
+) -> None:
+    """A page says that the connection is gone; on the same port it goes on by itself."""
+    run = cases_run(redis_client, "run-a", cases=8, done=0)
+    with ExitStack() as stack:
+        address = stack.enter_context(served(access))
+        browser.open(address)
+        shows(browser, "[data-link]", ["live"])
+        stack.close()
+        shows(browser, "[data-link]", ["no connection, trying again"])
+        stack.enter_context(served(access, port=urlsplit(address).port or 0))
+        answer(redis_client, run, list(rows_of(MODEL, 8, OUTPUTS)))
+        shows(browser, "[data-link]", ["live"])
+        shows(browser, "tr[data-row] td:nth-child(6)", ["50.0%"])
+        browser.complaints()
+
+
+def test_the_command_prints_its_address_first(cli: Cli, tmp_path: Path) -> None:
+    """Line 1 is the address, which answers at once; `open` writes a page, and `run --view` serves one."""
+    turns = write_turns(tmp_path / "turns.jsonl", turn_lines(2, 3))
+    done = cli("run", turns, "--view")
+    assert done.code == 0
+    assert re.search(r"the run: http://127\.0\.0\.1:\d+/run/run-\w+\?token=\S+", done.err)
+    page = cli("open", "--no-open").out.strip()
+    assert Path(page).read_text(encoding="utf-8").startswith("<!doctype html>")
+    process = cli.start("view", "--no-open", "--port", "0")
+    process.wait_for("token=")
+    address = process.output.splitlines()[0]
+    status, text = asyncio.run(get(address))
+    assert (status, "turns.jsonl" in text) == (200, True)
+    assert asyncio.run(get(address.partition("?")[0]))[0] == 403
+    process.send(signal.SIGINT)
+    assert process.wait(10) == 0
