@@ -10,6 +10,7 @@ from producer.report.shown_item import ShownItem, without_quote
 from producer.report.transcript import Spoken
 from producer.view.cards import Card
 from producer.view.desk import FleetBox
+from producer.view.history import History
 from producer.view.links import Links
 from producer.view.row_reader import RowsPage
 from producer.view.run_lines import RunsQuery, RunsTable
@@ -34,13 +35,23 @@ def framed(frame: Frame, body: bytes) -> bytes:
     return fill(TEMPLATE, "page", frame, markup(body.decode()))
 
 
-def runs_page(
-    table: RunsTable, query: RunsQuery, cards: Sequence[Card], fleet: FleetBox, links: Links
-) -> bytes:
+class RunsView(NamedTuple):
+    """What the page of all runs shows."""
+
+    table: RunsTable
+    query: RunsQuery
+    cards: Sequence[Card]
+    fleet: FleetBox
+    history: History | None = None
+    """Of the runs of one name."""
+
+
+def runs_page(view: RunsView, links: Links) -> bytes:
     """Writes the page of all runs."""
+    table, query, cards, fleet, _ = view
     live, beside = (markup(part) for part in (cards_html(cards, links), fleet_html(fleet)))
     words = {name: str(value) for name, value in query._asdict().items() if value and name != "page"}
-    body = fill(TEMPLATE, "runs", table, query, words, live, beside, links)
+    body = fill(TEMPLATE, "runs", table, query, words, live, beside, links, view.history)
     title = f"{len(cards)} running · Proctor" if cards else "Runs · Proctor"
     return framed(Frame(title, links, topic=""), body)
 

@@ -12,13 +12,14 @@ from typing import BinaryIO, Final
 import msgspec
 from aiohttp import hdrs, web
 
-from producer import api
+from producer import api, kinds
 from producer.access import Access
 from producer.browser import open_browser
 from producer.compared_runs import compared_runs
+from producer.report.comparison.setting_differences import Settings
 from producer.report.comparison.to_html import comparison_page
+from producer.report.html.page_policy import policy_of
 from producer.report.html.rendering import file_text
-from producer.report.html.viewer import policy_of
 from producer.report_files import ReportStream
 from producer.served_thread import in_thread
 from producer.stored_runs import SEARCHED, runs_before
@@ -26,6 +27,7 @@ from producer.text import plural
 from producer.view import desk, html_pages
 from producer.view.cards import ACTIONS, Card, RunPace, card_of
 from producer.view.follow import Following
+from producer.view.history import history_of
 from producer.view.html_pages import message_page
 from producer.view.kept_reports import KeptReports
 from producer.view.links import Links, kept_token
@@ -100,7 +102,11 @@ class Pages:
             if not info.is_final
         ]
         table = table_of(desk.run_lines(found), query)
-        return html_pages.runs_page(table, query, cards, desk.fleet_box(found), self._links)
+        named = [info for info in found.runs if query.name and info.title == query.name]
+        named = [info for info in named if info.kind is named[0].kind]
+        course = history_of(query.name, named, _settings_of) if named else None
+        view = html_pages.RunsView(table, query, cards, desk.fleet_box(found), course)
+        return html_pages.runs_page(view, self._links)
 
     async def run(self, request: web.Request) -> web.Response:
         """Writes the page of a run."""
@@ -252,6 +258,14 @@ def _path(request: web.Request) -> PathParams:
 def _written(path: Path) -> web.FileResponse:
     own = {hdrs.CONTENT_TYPE: "text/html; charset=utf-8", "Content-Security-Policy": _REPORT_POLICY}
     return web.FileResponse(path, headers=own)
+
+
+def _settings_of(info: RunInfo) -> Settings:
+    """Returns what makes the results of a run differ; nothing where another version wrote it otherwise."""
+    try:
+        return kinds.of(info.kind).compared().configuration(info)
+    except (KeyError, TypeError, ValueError):
+        return {}
 
 
 def _state_of(info: RunInfo) -> str:

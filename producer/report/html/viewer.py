@@ -67,14 +67,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from hashlib import sha256
 from itertools import groupby, islice
 from typing import Final, NamedTuple
 from zlib import compressobj
 
 import msgspec
 
-from producer.report.html.rendering import file_text, fill, markup, readable
+from producer.report.html.page_policy import NO_SCRIPT, policy_of, scripts_of, style_of
+from producer.report.html.rendering import fill, markup, readable
 from producer.report.html.spool import Spool
 from shared.names import Outcome
 
@@ -103,8 +103,6 @@ WIDEST_SHARED: Final = 9
 """Columns from which on all have their least width, however wide the page is."""
 MOST_SPANNED: Final = 12
 """Columns below one name; it is repeated above further ones."""
-NO_SCRIPT: Final = ".tools,.reasons,.keyhint{display:none!important}"
-"""Hides what would do nothing."""
 
 
 class Letter(StrEnum):
@@ -356,26 +354,10 @@ class Rows:
         return Counter(dict(found.most_common()))
 
 
-def policy_of(folders: Sequence[str], *, has_images: bool) -> str:
-    """Returns the content security policy of pages: their own styles and scripts, by what is in them.
-
-    Args:
-        folders: of the pages.
-        has_images: whether images stand in them, as `data:` URLs.
-    """
-    styles = dict.fromkeys([*map(_digest, map(_style, folders)), _digest(NO_SCRIPT)])
-    scripts = dict.fromkeys(_digest(script) for folder in folders for script in _scripts(folder) if script)
-    policy = (
-        f"default-src 'none'; style-src {' '.join(styles)}; "
-        f"script-src {' '.join(scripts)}; base-uri 'none'; form-action 'none'"
-    )
-    return f"{policy}; img-src data:" if has_images else policy
-
-
 def begin(page: Page) -> bytes:
     """Writes a page up to its verdict."""
     policy = policy_of([page.folder], has_images=page.has_images)
-    return fill(TEMPLATE, "begin", page, markup(_style(page.folder)), markup(NO_SCRIPT), markup(policy))
+    return fill(TEMPLATE, "begin", page, markup(style_of(page.folder)), markup(NO_SCRIPT), markup(policy))
 
 
 def strip(metrics: Sequence[Metric], label: str = "Metrics") -> bytes:
@@ -462,7 +444,7 @@ def end(
         cell: what `h` and `l` move between; empty: rows have one cell.
         about: the summary of the fold.
     """
-    scripts = [markup(script) for script in _scripts(folder) if script]
+    scripts = [markup(script) for script in scripts_of(folder) if script]
     return fill(TEMPLATE, "end", list(facts), row, cell, scripts, about)
 
 
@@ -488,21 +470,6 @@ def _pieces_of(span: ColumnSpan) -> Iterator[ColumnSpan]:
     """Divides a span that is wider than the style has widths for."""
     for first in range(0, span.columns, MOST_SPANNED):
         yield span._replace(columns=min(MOST_SPANNED, span.columns - first))
-
-
-def _style(folder: str) -> str:
-    """The style of a page: that of all pages, and its own."""
-    return file_text("report/html/viewer.css") + file_text(f"{folder}/page.css")
-
-
-def _scripts(folder: str) -> tuple[str, str]:
-    """The scripts of a page: that of all pages, and its own."""
-    return file_text("report/html/viewer.js"), file_text(f"{folder}/page.js") if folder else ""
-
-
-def _digest(text: str) -> str:
-    """Names a style or a script as a content security policy does: by what is in it."""
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _safe(json: bytes) -> bytes:

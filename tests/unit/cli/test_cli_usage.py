@@ -66,7 +66,6 @@ def test_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -
     ("typed", "hint"),
     [
         ("ls", "`proctor runs` lists runs"),
-        ("open", "`proctor report RUN -o run.html` writes a run as a page for browsers"),
         ("eval", "`proctor run FILE` evaluates a file"),
         ("logs", "`proctor watch RUN` follows a run, `proctor show RUN` shows what did not pass"),
     ],
