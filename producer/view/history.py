@@ -20,7 +20,7 @@ MOST_CHANGES: Final = 6
 """Settings that are named at one point."""
 
 
-class Point(NamedTuple):
+class RunPoint(NamedTuple):
     """One run in the drawing."""
 
     run: str
@@ -32,11 +32,11 @@ class Point(NamedTuple):
     """Which settings differ from those of the run before; empty where none does."""
 
 
-class History(NamedTuple):
+class RunHistory(NamedTuple):
     """What the figure shows."""
 
     name: str
-    points: Sequence[Point]
+    points: Sequence[RunPoint]
     band: str
     """The corners of the band, as SVG has them."""
     line: str
@@ -46,7 +46,9 @@ class History(NamedTuple):
     """From the best run to the last one."""
 
 
-def history_of(name: str, runs: Sequence[RunInfo], settings: Callable[[RunInfo], Settings]) -> History | None:
+def history_of(
+    name: str, runs: Sequence[RunInfo], settings: Callable[[RunInfo], Settings]
+) -> RunHistory | None:
     """Makes the figure; None where fewer than two runs have a rate.
 
     Args:
@@ -67,7 +69,7 @@ def history_of(name: str, runs: Sequence[RunInfo], settings: Callable[[RunInfo],
     places = [round(SIDE + at * step, 1) for at in range(len(rated))]
     changes = ["", *(_changed(settings, a, b) for (a, _), (b, _) in pairwise(rated))]
     points = [
-        Point(
+        RunPoint(
             info.run,
             x,
             height(rate.value),
@@ -81,7 +83,7 @@ def history_of(name: str, runs: Sequence[RunInfo], settings: Callable[[RunInfo],
     lower = [f"{x},{height(rate.low)}" for (_, rate), x in zip(rated, places, strict=True)]
     best = max((rate for _, rate in rated), key=lambda rate: rate.value)
     last = change_of(best, rated[-1][1])
-    return History(
+    return RunHistory(
         name,
         points,
         " ".join([*upper, *reversed(lower)]),

@@ -10,7 +10,7 @@ from producer.report.shown_item import ShownItem, without_quote
 from producer.report.transcript import Spoken
 from producer.view.cards import Card
 from producer.view.desk import FleetBox
-from producer.view.history import History
+from producer.view.history import RunHistory
 from producer.view.links import Links
 from producer.view.row_reader import RowsPage
 from producer.view.run_lines import RunsQuery, RunsTable
@@ -42,7 +42,7 @@ class RunsView(NamedTuple):
     query: RunsQuery
     cards: Sequence[Card]
     fleet: FleetBox
-    history: History | None = None
+    history: RunHistory | None = None
     """Of the runs of one name."""
 
 
