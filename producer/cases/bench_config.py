@@ -38,7 +38,6 @@ from producer.load.contracts import broken_members, checked
 from producer.load.problems import MOST_CASES, Place, Problems, nearest, refuse_twice
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
-from producer.load.templates import names_in_templates
 from producer.load.yaml_text import YamlError, parse_yaml
 from producer.text import shown
 from shared.contracts.case_config import BenchConfig, CaseEntry, RepeatRule, RunSettings
@@ -47,6 +46,7 @@ from shared.contracts.case_run import Validators
 from shared.contracts.cases import MAX_ID_CHARS, can_fail
 from shared.contracts.checks import Check
 from shared.errors import ConfigError, InputError
+from shared.templates.template_texts import names_in_templates
 
 
 @dataclass(frozen=True, slots=True)

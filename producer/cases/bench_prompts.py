@@ -1,9 +1,8 @@
 """Reads the prompts of a bench, renders templates, and makes what a model is sent for a case by a prompt."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -11,13 +10,14 @@ from pydantic import BaseModel, ConfigDict
 
 from producer.cases.bench_files import TextFile
 from producer.load.contracts import checked
-from producer.load.problems import Place, Problems, nearest, refuse_twice
-from producer.load.templates import MissingValue, TemplateProblem, is_small, is_template, one_line
+from producer.load.problems import Place, Problems, refuse_twice
 from producer.load.yaml_text import YamlError, parse_yaml
 from producer.text import shown
 from shared.contracts.call_options import TEMPERATURE, Headers, Params, merge, merge_headers, sent
 from shared.contracts.case_config import BenchConfig, CaseEntry, ModelConfig
 from shared.contracts.prompts import SYSTEM_ROLES, Conversation, Prompt
+from shared.templates.rendering import check, render
+from shared.templates.template_texts import TemplateProblem
 
 PROMPT_BYTES: Final = 1 << 20
 """The largest file of a prompt."""
@@ -264,90 +264,3 @@ def _call(levels: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]) -> dict
 def headers_of(params: Params, headers: Headers) -> dict[str, str]:
     """The headers that are written inside of `params`, or beside them."""
     return merge_headers(params.headers or {}, headers)
-
-
-TEMPLATES: Final = 1_024
-"""Compiled templates that are kept."""
-_MISSING: Final = re.compile(r"'(?P<name>[^']*)' is undefined")
-_NO_KEY: Final = re.compile(r"has no (?:attribute|element) '?(?P<name>[^']*)'?")
-_VARIABLES: Final = "add it to vars of the case, or of the bench"
-
-
-class _Prepared(NamedTuple):
-    """A template that was parsed."""
-
-    render: Callable[[Mapping[str, Any]], str] | None
-    """Renders it; None if it is always rendered in a process of its own."""
-    has_loop: bool
-    """Whether the process is needed where variables are not small."""
-    names: frozenset[str]
-    """Names in it: the process is sent no other variables."""
-
-
-def render(text: str, values: Mapping[str, Any]) -> str:
-    """Renders a text.
-
-    Args:
-        text: a template; one without any mark is returned as it is.
-        values: the variables.
-
-    Raises:
-        TemplateProblem: it is no template, names a variable that is not there, or cannot be rendered.
-
-    >>> render("Capital of {{ country }}?", {"country": "France"})
-    'Capital of France?'
-    """
-    if not is_template(text):
-        return text
-    found = _prepared(text)
-    try:
-        used = {name: values[name] for name in found.names & values.keys()}
-        if found.render is not None and (not found.has_loop or is_small(used.values())):
-            return found.render(values)
-        return _elsewhere(text, used)
-    except MissingValue as error:
-        raise _missing(str(error), values) from None
-
-
-def check(text: str) -> None:
-    """Checks a template without rendering it.
-
-    Raises:
-        TemplateProblem: it is none.
-    """
-    if is_template(text) and _prepared(text).render is None:
-        _elsewhere(text, None)
-
-
-@lru_cache(TEMPLATES)
-def _prepared(text: str) -> _Prepared:
-    """Parses a template, and compiles it if that cannot take long; the same one only once.
-
-    Raises:
-        TemplateProblem: it is none.
-    """
-    from producer.load import template_engine as engine  # noqa: PLC0415 - start-up: jinja2 costs 40 ms
-
-    tree = engine.parsed(text)
-    names, loops = frozenset(engine.names_in(tree)), engine.has_loop(tree)
-    is_harmless = engine.is_harmless(tree)
-    return _Prepared(partial(engine.rendered, engine.compiled(tree)) if is_harmless else None, loops, names)
-
-
-def _elsewhere(text: str, values: Mapping[str, Any] | None) -> str:
-    """Renders a template in a process of its own."""
-    from producer.load.template_process import PROCESS  # noqa: PLC0415 - start-up: few templates need it
-
-    return PROCESS.render(text, values)
-
-
-def _missing(text: str, values: Mapping[str, Any]) -> TemplateProblem:
-    """Words for a variable, or a key of one, that is not there."""
-    if found := _MISSING.search(text):
-        name, known = found["name"], [str(each) for each in values]
-        close = nearest(name, known) if known else ""
-        hint = f"{close} Otherwise {_VARIABLES}" if close.startswith("did you mean") else _VARIABLES
-        return TemplateProblem(f"the variable {shown(name)} is missing", hint)
-    found = _NO_KEY.search(text)
-    what = f"{shown(found['name'])} is missing: {one_line(text)}" if found else one_line(text)
-    return TemplateProblem(what, _VARIABLES)

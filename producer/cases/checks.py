@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from producer.cases.bench_prompts import render
 from producer.load.problems import Place, Problems, nearest
-from producer.load.templates import TemplateProblem, is_template
 from producer.text import shown
 from shared.contracts.checks import Check
+from shared.templates.rendering import render
+from shared.templates.template_texts import TemplateProblem, is_template
 
 MAX_CHECKS: Final = 200
 """Checks of a list."""

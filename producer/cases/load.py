@@ -19,6 +19,7 @@ from producer.cases.bench_config import Bench, BenchCase, check_models, outputs_
 from producer.cases.bench_files import DATA_BYTES, read_source
 from producer.cases.bench_prompts import BenchPrompt, SentMessages, conversation, merged_calls
 from producer.cases.checks import labels_of
+from producer.cases.http_models import check_request, check_session
 from producer.cases.recorded import Key, read_recorded, readable, recorded_for
 from producer.cases.redacted_items import redacted_files, redacted_items, redacted_run
 from producer.git_state import git_info
@@ -300,10 +301,17 @@ def _rendered(plan: PlannedRun) -> Sequence[Rendered] | None:
         InputError: one cannot be rendered, or a case has no input.
     """
     problems, kept, size = Problems(), list[Rendered](), 0
+    applications = [] if plan.run.recorded else [each for each in plan.run.models.values() if each.http]
+    for target in applications:
+        problems.attempt(partial(check_session, target, plan.bench.root))
     for prompt in plan.prompts or (None,):
         for at, case in plan.cases:
             filled = problems.attempt(partial(_sent, case, prompt, plan.run.system_prompt))
-            if filled is not None and size <= RENDERED_CHARS_MOST:
+            if filled is None:
+                continue
+            for target in applications:
+                problems.attempt(partial(_check_sent, target, case, filled))
+            if size <= RENDERED_CHARS_MOST:
                 size += len(filled.input) + sum(len(str(turn)) for turn in filled.messages or ())
                 kept.append((prompt, at, case, filled))
     problems.raise_found()
@@ -312,6 +320,13 @@ def _rendered(plan: PlannedRun) -> Sequence[Rendered] | None:
 
 def _sent(case: BenchCase, prompt: BenchPrompt | None, system_prompt: str) -> SentMessages:
     return conversation(case.entry, case.values, case.place, prompt, system_prompt)
+
+
+def _check_sent(target: ModelTarget, case: BenchCase, filled: SentMessages) -> None:
+    """Renders what an application is sent."""
+    system = [{"role": "system", "content": filled.system}] if filled.system else []
+    turns = filled.messages or [{"role": "user", "content": filled.input}]
+    check_request(target, case.place, [*system, *turns], filled.input, case.vars)
 
 
 def _payload(  # noqa: PLR0917 - one call, above

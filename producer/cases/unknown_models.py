@@ -102,7 +102,8 @@ def doubtful_models(plan: "PlannedRun", choice: "CaseChoice") -> Iterator[str]:
         if near:
             where = _where(plan, choice, model)
             yield f"{where}: {shown(model)} is in no list of models; did you mean {near!r}?"
-        if what := misfit(model, target.api_base, target.protocol):
+        what = "" if target.http else misfit(model, target.api_base, target.protocol)
+        if what:
             yield f"{_where(plan, choice, model)}: {shown(model)} {what}"
 
 

@@ -47,7 +47,7 @@ HEADERS: Final = "headers"
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-def _headers(written: dict[str, str]) -> dict[str, str]:
+def check_headers(written: dict[str, str]) -> dict[str, str]:
     """Refuses what is no header, and secrets that would be stored with the run."""
     if len(written) > MOST_HEADERS:
         raise PydanticCustomError("headers", "more than {most} headers: remove some", {"most": MOST_HEADERS})
@@ -146,7 +146,7 @@ def _no_key(value: Any) -> Any:
     return value
 
 
-Headers = Annotated[dict[str, Encodable], AfterValidator(_headers)]
+Headers = Annotated[dict[str, Encodable], AfterValidator(check_headers)]
 """Headers of a request: literal, or `env:VARIABLE` of the workers."""
 
 

@@ -31,6 +31,7 @@ from shared.contracts.call_options import Headers, Params, merge_headers
 from shared.contracts.case_run import DEFAULT_CONCURRENCY, Quorum
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, MAX_INPUT_CHARS, MOST_JUDGES
 from shared.contracts.cases import MAX_ID_CHARS, Criteria, Encodable, JsonList, JsonObject, Text, is_json
+from shared.contracts.http_config import HttpConfig
 from shared.contracts.prompts import Conversation, Prompts
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 from shared.upstream.model_target import DEFAULT_TIMEOUT_S, FLEX_TIMEOUT_S, ModelTarget
@@ -155,6 +156,8 @@ class ModelConfig(_Strict):
     """How the `api_base` is spoken to; null: as the model's name says, else as OpenAI's chat completions."""
     api_key_env: Annotated[Text, AfterValidator(_variable)] | None = None
     """The variable of the workers' environment that holds the key."""
+    http: HttpConfig | None = None
+    """How an application is asked that speaks none of the protocols; instead of `api_base`."""
     prices: Price | None = None
     """What it costs; needed for `max_cost` with a model of unknown price."""
     prices_from: dict[Annotated[Text, AfterValidator(_day)], Price] = {}
@@ -178,7 +181,9 @@ class ModelConfig(_Strict):
 
     @model_validator(mode="after")
     def _has_place(self) -> Self:
-        """Refuses a protocol of nowhere: providers' own places are called as they are."""
+        """Refuses a protocol of nowhere, and two places."""
+        if self.http and self.api_base is not None:
+            raise _misplaced("http", "http has a url, and there is an api_base too: keep one of them")
         if self.protocol and self.api_base is None:
             raise _misplaced("protocol", "protocol is that of an api_base: write api_base too")
         return self
@@ -400,12 +405,14 @@ class BenchConfig(_SettingKeys):
         own, settings = self.model_configs.get(model, ModelConfig()), self.settings
         is_slow = tier == FLEX and "timeout_s" not in settings.model_fields_set
         timeout_s = FLEX_TIMEOUT_S if is_slow else settings.timeout_s
+        http = own.http.mapping if own.http else None
         return ModelTarget(
             model,
-            own.api_base or "",
+            http.request.address if http else own.api_base or "",
             own.api_key_env or "",
             timeout_s=timeout_s,
             protocol=own.protocol or "",
+            http=http,
         )
 
     def judge(self, model: str) -> ModelTarget:

@@ -5,8 +5,9 @@ from typing import Final
 
 import msgspec
 
+from shared.upstream.http_mapping import HttpMapping
 from shared.upstream.key_variables import PROVIDERS, provider_of
-from shared.upstream.protocol_names import protocol_of
+from shared.upstream.protocol_names import HTTP, protocol_of
 
 DEFAULT_TIMEOUT_S: Final = 120.0
 """Hard limit of one call where the configuration says nothing."""
@@ -29,21 +30,24 @@ class ModelTarget(msgspec.Struct, frozen=True, gc=False):
     """Hard limit of one call."""
     protocol: str = ""
     """How the `api_base` is spoken to, one of `PROTOCOLS`; empty: as the model's name says."""
+    http: HttpMapping | None = None
+    """How the application at `api_base` is asked that speaks none of these."""
 
     @property
     def place(self) -> dict[str, str]:
         """What decides who answers: neither the key that pays, nor the time that it may take."""
         spoken = {"protocol": self.protocol} if self.protocol else {}
+        spoken |= {"http": msgspec.json.encode(self.http).decode()} if self.http else {}
         return {"model": self.model, "api_base": self.api_base, **spoken}
 
     @property
     def spoken(self) -> str:
-        """How the `api_base` is spoken to.
+        """How the `api_base` is spoken to; `HTTP` by its own mapping.
 
         >>> ModelTarget("ollama/llama", "http://h:11434").spoken, ModelTarget("m", "http://h").spoken
         ('ollama', 'openai')
         """
-        return protocol_of(self.model, self.api_base, self.protocol)
+        return HTTP if self.http else protocol_of(self.model, self.api_base, self.protocol)
 
     @property
     def key_variable(self) -> str:

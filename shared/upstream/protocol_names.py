@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 OPENAI: Final = "openai"
 PROTOCOLS: Final = (OPENAI, "responses", "anthropic", "gemini", "ollama", "azure")
 """What `protocol` may be; the first is that of names which say nothing."""
+HTTP: Final = "http"
+"""Of an application with a mapping of its own."""
 PREFIXES: Final = {
     "openai/responses/": "responses",
     "openai/": OPENAI,

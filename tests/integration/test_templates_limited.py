@@ -6,9 +6,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from producer.cases.bench_prompts import render
-from producer.load.template_process import IDLE_S, TemplateProcess
-from producer.load.templates import TemplateProblem
+from shared.templates.rendering import render
+from shared.templates.template_process import IDLE_S, TemplateProcess
+from shared.templates.template_texts import TemplateProblem
 from tests.support.benches import refusal, write
 from tests.support.eventually import eventually
 from tests.support.processes import is_running
@@ -39,7 +39,7 @@ test_cases:
 def template_processes() -> list[psutil.Process]:
     """Processes that render templates for this one."""
     children = [each for each in psutil.Process().children() if is_running(each.pid)]
-    return [each for each in children if "producer.load.template_process" in each.cmdline()]
+    return [each for each in children if "shared.templates.template_process" in each.cmdline()]
 
 
 def none_left() -> None:

@@ -7,13 +7,13 @@ import pytest
 from tests.project.house_counts import COUNTS
 
 BOUNDS: Final = {
-    "keys read by text in producer/": 205,
+    "keys read by text in producer/": 203,
     "TYPE_CHECKING blocks": 36,
     "imports in functions": 184,
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
     "public class names with two meanings": 0,
-    "modules": 564,
+    "modules": 572,
     "lines of producer/schemas": 365,
 }
 """The most that each figure may be; the others are for information."""

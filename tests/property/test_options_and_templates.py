@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.cases.bench_prompts import render
 from shared.contracts.call_options import merge
+from shared.templates.rendering import render
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(max_size=3),

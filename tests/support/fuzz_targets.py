@@ -27,6 +27,7 @@ from producer.load.problems import Problems
 from producer.load.source import Source
 from producer.load.strict_json import parse_json
 from producer.options import CaseChoice
+from shared.codecs.json_pointers import at
 from shared.codecs.parked_items import decode_parked
 from shared.contracts.call_options import Params, merge, sent, split_temperature
 from shared.contracts.case_run import CasePayload, encode_case
@@ -43,7 +44,6 @@ from shared.upstream.model_target import ModelTarget
 from tests.support.turn_files import read_turns
 from worker.breakpoint.model_reply import read_reply as read_model_reply
 from worker.breakpoint.turn_wire import decode_turns
-from worker.queries.fields import at
 from worker.queries.reply import read_reply
 from worker.sandbox.child import RETURNED, ChildAnswer, failure_of
 from worker.upstream.completion import StreamReader, WireProtocol, decoded, error_text, read_whole

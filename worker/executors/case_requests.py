@@ -17,6 +17,7 @@ IMAGES_KEPT: Final = 16
 """Images that a run's engine keeps in memory."""
 _decode: Final = msgspec.msgpack.Decoder(Image).decode
 
+NO_VARS: Final[Mapping[str, Any]] = {}
 ReadFile = Callable[[str], bytes | None]
 """Reads a file of the run by its name."""
 
@@ -49,13 +50,16 @@ class ImageUrls:
         return f"data:{image.media_type};base64,{b64encode(image.data).decode()}"
 
 
-def model_request(run: CaseRun, payload: CasePayload, image_urls: list[str]) -> ModelRequest:
+def model_request(
+    run: CaseRun, payload: CasePayload, image_urls: list[str], variables: Mapping[str, Any] = NO_VARS
+) -> ModelRequest:
     """Makes the request to the model under test.
 
     Args:
         run: the settings.
         payload: the item.
         image_urls: the data URLs of its images.
+        variables: of the case, for an application that is asked with them.
 
     >>> item = CasePayload(0, "m", "Hi", messages=[{"role": "user", "content": "Hi"}])
     >>> run = CaseRun("bench", "Answer.", {"m": ModelTarget("m")}, calls={"m": {"": {"params": {"seed": 1}}}})
@@ -68,8 +72,9 @@ def model_request(run: CaseRun, payload: CasePayload, image_urls: list[str]) -> 
     system = run.system_prompt if payload.system is None else payload.system
     is_plain = payload.messages is None and not image_urls
     messages = [] if is_plain else messages_as_sent(payload, system, image_urls)
+    target = _target(run, payload.model, call)
     return ModelRequest(
-        _target(run, payload.model, call),
+        target,
         "" if messages else system,
         "" if messages else payload.input,
         messages=messages,
@@ -77,6 +82,7 @@ def model_request(run: CaseRun, payload: CasePayload, image_urls: list[str]) -> 
         parameters=parameters,
         is_streamed=run.stream,
         repeat=payload.repeat,
+        vars=variables if target.http else NO_VARS,
     )
 
 

@@ -16,6 +16,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -233,7 +234,7 @@ class CasesEngine:
         item = case.item
         urls = [await self._in_thread(self._images.url, name) for name in case.payload.images]
         try:
-            return await self._call(item, model_request(self._run, case.payload, urls), item.calls)
+            return await self._call(item, self._request_of(case.payload, urls), item.calls)
         except UpstreamError as error:
             is_over = error.ends_run or await self._is_every_model_absent(item, error)
             failed = Failed(error.code, error.message, RunState.ABORTED if is_over else None)
@@ -284,6 +285,7 @@ class CasesEngine:
     ) -> ModelReply:
         """Calls a model on behalf of the run; of one that is answered, about the answer."""
         call = self._process.upstream.models.call
+        request = replace(request, run=self._name) if request.target.http else request
         reply = call(request, self._context(item), calls, on_send=item.working)
         return await self._paid(item, reply, is_answered=is_answered)
 
@@ -346,6 +348,10 @@ class CasesEngine:
         ):
             score = evaluation.outcome(check, self._subject(payload, reply, sandbox))
         return score, list(evaluation.questions.values())
+
+    def _request_of(self, payload: CasePayload, image_urls: list[str]) -> ModelRequest:
+        """Makes the request to the model of a case."""
+        return model_request(self._run, payload, image_urls, self._vars_of(payload))
 
     def _vars_of(self, payload: CasePayload) -> dict[str, Any]:
         """The variables of a case over those of the bench."""

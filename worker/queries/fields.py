@@ -11,6 +11,8 @@ as it is; with others a reply in the specification's form is made, so that check
 from dataclasses import dataclass
 from typing import Any, Final
 
+from shared.codecs.json_pointers import at
+
 _ABSENT: Final = object()
 
 
@@ -64,31 +66,6 @@ def in_document_form(reply: Any, fields: FieldMap = DOCUMENT_FIELDS) -> dict[str
             "latencyMs": at(reply, fields.latency_ms),
         },
     }
-
-
-def at(value: Any, pointer: str, default: Any = None) -> Any:
-    """Follows a JSON pointer; `default` where it leads nowhere.
-
-    >>> at({"a": [{"b/c": 5}]}, "/a/0/b~1c"), at({"a": []}, "/a/0"), at({"a": 1}, "")
-    (5, None, {'a': 1})
-    """
-    if pointer and not pointer.startswith("/"):
-        return default
-    for step in pointer.split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and _is_index(key) and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return default
-    return value
-
-
-def _is_index(text: str) -> bool:
-    """Returns whether a step names a position in a list: digits, few, without leading zeros."""
-    canonical = text == "0" or not text.startswith("0")
-    return text.isascii() and text.isdigit() and canonical and len(text) < len("1000000000")
 
 
 def _document(entry: Any, pointer: str) -> dict[str, Any]:

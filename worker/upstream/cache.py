@@ -22,6 +22,9 @@ import msgspec
 from shared.clock import now_ms
 from shared.codecs.parked_items import ParkedState, WaitReason
 from shared.settings import CACHE_TTL_S
+from shared.templates.rendered_requests import texts_in_request
+from shared.templates.template_texts import names_in_templates
+from shared.upstream.http_mapping import HttpMapping
 from worker.outcomes import Deferred
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.constants import WAIT_MS, draw_park_ms
@@ -93,12 +96,21 @@ def identity_of(request: ModelRequest) -> dict[str, Any]:
         "stream": request.is_streamed,
         "repeat": request.repeat,
     }
+    if request.target.http is not None:
+        identity["vars"] = _named_vars(request.vars, request.target.http)
     if request.messages:
         identity["messages"] = [*request.messages]
     # Of the variables of workers the names are part of it, and not the values.
     if headers := request.target.headers:
         identity["headers"] = sorted((name.lower(), value) for name, value in headers.items())
     return identity
+
+
+def _named_vars(variables: Mapping[str, Any], mapping: HttpMapping) -> dict[str, Any]:
+    """Returns the variables that a request to an application may name; checks alone may name others."""
+    names = names_in_templates(texts_in_request(mapping.request))
+    named = {name: value for name, value in variables.items() if name in names}
+    return named or (dict(variables) if "vars" in names else {})
 
 
 class ResponseCache:

@@ -46,6 +46,11 @@ class ModelRequest:
     shared_chars: int = 0
     """So many characters of `user`, from its start, are those of other requests too; likewise."""
 
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of the case, for an application whose requests are templates over them."""
+    run: str = ""
+    """The run that asks, for the session of an application; no part of what is asked."""
+
     @property
     def model(self) -> str:
         """Name of the model, as the configuration has it."""

@@ -60,9 +60,13 @@ class HttpCall(NamedTuple):
 
     path: str
     """Below the `api_base`, perhaps with a query."""
-    body: Mapping[str, Any]
+    body: Any
     headers: Mapping[str, str] = {}
     """Those that bring the key, and the protocol's own."""
+    url: str = ""
+    """The whole address, where it is not below the `api_base`."""
+    method: str = "POST"
+    """Of HTTP; with GET the keys of the body are parameters of the address."""
 
 
 class WireProtocol(NamedTuple):

@@ -5,6 +5,7 @@ The direct client costs a thirtieth of litellm, which is imported before the fir
 time or limit pays either.
 """
 
+import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -23,6 +24,7 @@ from shared.contracts.call_options import merge_headers
 from shared.scrubbing import kept
 from shared.upstream.addresses import shown_url, with_path
 from shared.upstream.failure_reasons import NOT_FOUND, OK, FailureReason, reason_of_status
+from shared.upstream.http_mapping import HttpMapping, HttpSession
 from shared.upstream.model_target import ModelTarget
 from shared.upstream.protocol_names import OPENAI
 from worker.upstream.chat import ModelReply, ModelRequest
@@ -49,6 +51,7 @@ from worker.upstream.embeddings import (
 )
 from worker.upstream.exchange import MAX_ERROR_BYTES, exchange, failure_of, read_body, since_ms
 from worker.upstream.failures import UpstreamError, kept_error
+from worker.upstream.http_applications import HttpSessions, content_of, http_application, session_call, taken
 from worker.upstream.protocols.openai_chat import CHAT_PATH
 from worker.upstream.protocols.wire_protocols import wire_protocol
 from worker.upstream.request_forms import PrefixMarks, in_form, refuses_form
@@ -195,6 +198,7 @@ class DirectClient:
     ) -> None:
         self._session = session
         self._environment = environment
+        self._sessions = HttpSessions()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Makes one call.
@@ -226,11 +230,31 @@ class DirectClient:
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
         """Sends the request and reads the reply."""
+        if request.target.http is not None:
+            return await self._ask_application(request, request.target.http)
         began, protocol = perf_counter(), wire_protocol(request.target)
         read = partial(_read_pieces, began_s=began) if request.is_streamed else _read_whole
         call = protocol.request(request, needed_key(request.target, self._environment))
         completion, first_ms = await self._sent(request.target, call, partial(read, protocol))
         return completion.as_reply(since_ms(began), first_token_ms=first_ms)
+
+    async def _ask_application(self, request: ModelRequest, mapping: HttpMapping) -> ModelReply:
+        """Asks an application, in its session if it has one."""
+        target = request.target
+        key = needed_key(target, self._environment)
+
+        async def ask(session: Mapping[str, Any]) -> ModelReply:
+            protocol = http_application(mapping, session)
+            call = await asyncio.to_thread(protocol.request, request, key)  # templates may take their time
+            began = perf_counter()
+            completion, _ = await self._sent(target, call, partial(_read_whole, protocol))
+            return completion.as_reply(since_ms(began))
+
+        async def begin(session: HttpSession) -> Mapping[str, Any]:
+            call = session_call(session.request, key)
+            return taken(session, await self._sent(target, call, _read))
+
+        return await self._sessions.within((request.run, target.model), mapping.session, begin, ask)
 
     async def _embed(self, request: EmbeddingRequest) -> EmbeddingReply:
         """Sends the texts and reads their vectors."""
@@ -248,23 +272,23 @@ class DirectClient:
         read: Callable[[Response], Awaitable[T]],
     ) -> T:
         """Sends a request, and reads its reply where the status says that it is one."""
-        own = own_headers(target, self._environment)
-        headers = {"Content-Type": "application/json", **merge_headers(call.headers, own)}
-        url = with_path(target.api_base, call.path)
+        sent = msgspec.structs.replace(target, headers=merge_headers(call.headers, target.headers))
+        headers = {"Content-Type": "application/json", **own_headers(sent, self._environment)}
+        url = call.url or with_path(target.api_base, call.path)
 
         async def read_answer(response: Response) -> T:
-            if response.status != OK:
+            if response.status // 100 != OK // 100:
                 raise await error_of_reply(response, url, target)
             return await read(response)
 
         return await exchange(
             self._session(),
-            "POST",
+            call.method,
             url,
             read_answer,
             headers=headers,
             timeout_s=target.timeout_s,
-            data=msgspec.json.encode(call.body),
+            **content_of(call),
         )
 
 

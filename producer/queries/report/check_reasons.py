@@ -10,8 +10,9 @@ from producer.documents import Rate
 from producer.queries.results import AskedQuery, CheckFindings
 from producer.report.cells import Size, plain
 from producer.text import latency, plural
+from shared.codecs.json_pointers import at
 from shared.contracts.query_vocabulary import CHECKS
-from worker.queries.fields import DOCUMENT_FIELDS, at
+from worker.queries.fields import DOCUMENT_FIELDS
 
 PASSED: Final = "pass"
 FAILED: Final = "fail"

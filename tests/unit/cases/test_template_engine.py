@@ -2,9 +2,9 @@
 
 import pytest
 
-from producer.cases.bench_prompts import render
-from producer.load.template_engine import is_harmless, parsed
-from producer.load.templates import TemplateProblem, is_small
+from shared.templates.rendering import render
+from shared.templates.template_engine import is_harmless, parsed
+from shared.templates.template_texts import TemplateProblem, is_small
 
 HARMLESS = (
     "Capital of {{ country }}?",

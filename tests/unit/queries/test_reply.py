@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from shared.codecs.json_pointers import at
 from shared.upstream.failure_reasons import FailureReason
-from worker.queries.fields import DOCUMENT_FIELDS, FieldMap, at, in_document_form
+from worker.queries.fields import DOCUMENT_FIELDS, FieldMap, in_document_form
 from worker.queries.reply import MAX_REPLY_BYTES, failed_reply, read_reply
 
 

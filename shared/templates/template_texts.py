@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from producer.text import shown
-
 MARKS: Final = ("{{", "{%", "{#")
 """A text without any of these is no template."""
 _TEMPLATE: Final = re.compile(r"\{[{%](.*?)[%}]\}", re.DOTALL)
 _WORD: Final = re.compile(r"[^\W\d]\w*")
+MOST_SHOWN: Final = 60
+"""Characters of a foreign message that are shown."""
 SMALL_VALUES: Final = 5_000
 """Characters and items of the variables of a loop that is harmless."""
 
@@ -68,5 +68,10 @@ def is_small(values: Iterable[Any]) -> bool:
 
 
 def one_line(text: object) -> str:
-    """Makes a foreign message safe to print."""
-    return shown(" ".join(str(text).split()))[1:-1]
+    r"""Makes a foreign message safe to print: escaped, and cut.
+
+    >>> one_line("a\x1b\n b")
+    'a\\x1b b'
+    """
+    whole = " ".join(str(text).split())
+    return repr(whole if len(whole) <= MOST_SHOWN else f"{whole[:MOST_SHOWN]}…")[1:-1]

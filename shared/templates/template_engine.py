@@ -2,7 +2,7 @@
 
 A template is code: it can loop without end and build texts of any length, in the compiler too, which
 evaluates constants. `is_harmless` looks at the parsed template alone and is strict: plain variables, `if`
-and a few filters. Everything else is rendered in a process of its own, see `producer.load.template_process`.
+and a few filters. Everything else is rendered in a process of its own (`shared.templates.template_process`).
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from jinja2 import StrictUndefined, Template, TemplateSyntaxError, UndefinedErro
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import SandboxedEnvironment
 
-from producer.load.templates import MissingValue, TemplateProblem, one_line
 from shared.contracts.case_vocabulary import MAX_INPUT_CHARS
+from shared.templates.template_texts import MissingValue, TemplateProblem, one_line
 
 MOST_NODES: Final = 200
 """Parts of a harmless template, texts included."""

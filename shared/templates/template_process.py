@@ -3,7 +3,7 @@
 The process is started when such a template is met, and ends when none follows. A template that takes too long
 ends it; the next one is rendered by a new process.
 
-    python -m producer.load.template_process    reads requests from stdin, and answers each on stdout
+    python -m shared.templates.template_process    reads requests from stdin, and answers each on stdout
 """
 
 import atexit
@@ -24,9 +24,9 @@ from typing import IO, Any, Final, NamedTuple
 
 from jinja2 import Template
 
-from producer.load.template_engine import compiled, parsed, rendered
-from producer.load.templates import MissingValue, TemplateProblem
 from shared.processes.own_modules import module_command, module_environment
+from shared.templates.template_engine import compiled, parsed, rendered
+from shared.templates.template_texts import MissingValue, TemplateProblem
 
 RENDER_S: Final = 2.0
 """Processor time of one template."""
@@ -38,7 +38,7 @@ IDLE_S: Final = 1.0
 """Time without a request after which the process ends."""
 PATIENCE_S: Final = 60.0
 """Time until a process is taken for stuck: its processor time on a machine that is very busy."""
-_MODULE: Final = "producer.load.template_process"
+_MODULE: Final = "shared.templates.template_process"
 END_S: Final = 1.0
 """Time between the end of its output and its end."""
 TRIES: Final = 2
