@@ -22,7 +22,7 @@ from producer.cases.unknown_models import BY_FILE, unknown_model
 from shared.contracts.case_run import CasePayload, CaseRun
 from shared.errors import UsageError
 from shared.runs import RunInfo, RunStore
-from shared.upstream.model_target import ModelTarget
+from shared.upstream.model_target import DEFAULT_TIMEOUT_S, ModelTarget
 from worker.validation.pairwise import CHOICES, SYSTEM, WINNER, comparison_prompt, read_choice
 
 By = Literal["model", "prompt"]
@@ -227,7 +227,7 @@ def _bench(run: CaseRun, by: RankingTerms) -> dict[str, Any]:
             "judge_model": None,
             "concurrency": run.concurrency,
             "max_cost": run.max_cost,
-            "timeout_s": run.timeout_s,
+            **({} if run.timeout_s == DEFAULT_TIMEOUT_S else {"timeout_s": run.timeout_s}),
             "cache": run.cache,
             "json_extraction": "lenient",
         },

@@ -55,6 +55,10 @@ class OutputRow(BaseModel):
     """As the provider counted them."""
     completion_tokens: int | None = Field(None, ge=0, lt=1 << 53)
     """As the provider counted them."""
+    cached_input_tokens: int | None = Field(None, ge=0, lt=1 << 53)
+    """Of the prompt's: those that the provider had in its cache."""
+    reasoning_tokens: int | None = Field(None, ge=0, lt=1 << 53)
+    """Of the answer's: those that were thought and not said."""
     reasoning: str = ""
     """What the model thought before it answered; it is kept, and never judged."""
     tool_calls: list[JsonObject] = []
@@ -122,6 +126,8 @@ def _recorded(row: OutputRow) -> Recorded:
         row.tool_calls,
         readable(row.refusal),
         row.cached,
+        row.cached_input_tokens,
+        row.reasoning_tokens,
     )
 
 

@@ -149,6 +149,8 @@ def written_output(case: OpenedCase, position: int) -> dict[str, Any] | None:
         "cost_usd": row.cost_usd,
         "prompt_tokens": result.usage.prompt_tokens,
         "completion_tokens": result.usage.completion_tokens,
+        "cached_input_tokens": result.usage.cached_input_tokens,
+        "reasoning_tokens": result.usage.reasoning_tokens,
         "reasoning": result.reasoning or None,
         "prompt": item.prompt_id,
         "tool_calls": result.tool_calls or None,

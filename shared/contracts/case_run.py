@@ -251,6 +251,10 @@ class Recorded(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What the provider's field for a refusal says."""
     cached: bool = False
     """Whether it came from the cache: its latency is that of the first call, and not counted again."""
+    cached_input_tokens: int | None = None
+    """Of those of the question: what the provider had in its cache."""
+    reasoning_tokens: int | None = None
+    """Of those of the answer: what was thought and not said."""
 
 
 class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -217,7 +217,12 @@ def recorded_reply(payload: CasePayload) -> ModelReply | None:
     return ModelReply(
         recorded.output,
         0 if latency_s is None else round(1000 * latency_s),
-        usage=Usage(recorded.prompt_tokens, recorded.completion_tokens),
+        usage=Usage(
+            recorded.prompt_tokens,
+            recorded.completion_tokens,
+            recorded.cached_input_tokens,
+            reasoning_tokens=recorded.reasoning_tokens,
+        ),
         cost_usd=recorded.cost_usd,
         is_cached=recorded.cached,
         reasoning=recorded.reasoning,

@@ -217,6 +217,7 @@ def test_recorded_outputs_need_no_model(full: Path, tmp_path: Path) -> None:
             "latency_seconds": 0.5,
             "cached": True,
             "prompt_tokens": 3,
+            "cached_input_tokens": 2,
             "reasoning": "?",
         },
         {"case": "second", "model": "a", "output": "zwei", "repeat": 1},
@@ -225,7 +226,7 @@ def test_recorded_outputs_need_no_model(full: Path, tmp_path: Path) -> None:
     found = plan(full, outputs=rows)
     assert (found.run.recorded, list(found.run.models)) == (True, ["a", "b", "other"])
     by_item = {(item.case, item.model, item.repeat): item.recorded for item in found.items()}
-    first = Recorded("", latency_seconds=0.5, prompt_tokens=3, reasoning="?", cached=True)
+    first = Recorded("", 0.5, prompt_tokens=3, reasoning="?", cached=True, cached_input_tokens=2)
     assert by_item[0, "a", 0] == by_item[0, "a", 1] == first
     assert (by_item[1, "a", 0], by_item[1, "a", 1]) == (None, Recorded("zwei"))
     assert by_item[1, "other", 0] == Recorded("x")
