@@ -327,6 +327,13 @@ class CasesSummary(Part, kw_only=True, frozen=True):
     rates: OutcomeRates
 
     @property
+    def cached_input_share(self) -> float | None:
+        """How much of the input providers had in their caches; None where none of them says."""
+        known = [model for model in self.models if model.cached_input_tokens is not UNSET]
+        asked = sum(model.prompt_tokens for model in known)
+        return sum(model.cached_input_tokens or 0 for model in known) / asked if asked else None
+
+    @property
     def is_freeform(self) -> bool:
         """Whether outputs are only shown: no case has a criterion."""
         return self.mode == FREEFORM

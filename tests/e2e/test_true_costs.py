@@ -52,15 +52,24 @@ def test_a_run_costs_what_the_provider_bills(cli: Cli, tmp_path: Path) -> None:
         )
         run = document(cli("run", path, *WORKERS))
         rows = rows_of(cli, run["run_id"])
+        report = cli("report", run["run_id"]).out
         forms = ["response_format" in each.body for each in server.requests if "Criterion:" in each.prompt]
     assert run["counts"]["passed"] == 4
     assert [row["attempts"] for row in rows] == [1] * 4
     assert [row["cost_usd"] for row in rows] == pytest.approx([ANSWER_USD + JUDGE_USD] * 4)
-    [model] = run["summary"]["models"]
-    assert run["summary"]["cost_usd"] == pytest.approx(4 * (ANSWER_USD + JUDGE_USD), abs=1e-9)
-    assert run["summary"]["paid_usd"] == pytest.approx(run["summary"]["cost_usd"], abs=1e-6)
+    _hold_summary(run["summary"], rows[0]["result"])
+    assert "cost $2.41 · tokens 8,400 · 75.0% of input cached by the provider" in report
+    assert forms.count(False) == 4
+    assert forms.count(True) <= 4
+
+
+def _hold_summary(summary: dict[str, Any], result: dict[str, Any]) -> None:
+    """Holds the sums of a run, and the usage of an answer."""
+    [model] = summary["models"]
+    assert summary["cost_usd"] == pytest.approx(4 * (ANSWER_USD + JUDGE_USD), abs=1e-9)
+    assert summary["paid_usd"] == pytest.approx(summary["cost_usd"], abs=1e-6)
     assert (model["prompt_tokens"], model["cached_input_tokens"]) == (8000, 6000)
-    assert rows[0]["result"]["token_usage"] == {
+    assert result["token_usage"] == {
         "prompt_tokens": 2000,
         "completion_tokens": 100,
         "total_tokens": 2100,
@@ -68,8 +77,6 @@ def test_a_run_costs_what_the_provider_bills(cli: Cli, tmp_path: Path) -> None:
         "reasoning_tokens": 60,
         "service_tier": "flex",
     }
-    assert forms.count(False) == 4
-    assert forms.count(True) <= 4
 
 
 def completion(message: dict[str, str], usage: dict[str, object]) -> dict[str, object]:

@@ -92,6 +92,9 @@ def _figures(summary: CasesSummary) -> list[Labelled]:
         Labelled("cost", spent, ", ".join(beside)),
         Labelled("tokens", Figure(sum(model.tokens for model in summary.models))),
     ]
+    if summary.cached_input_share:
+        share_cached = Figure(summary.cached_input_share, Unit.SHARE)
+        figures.append(Labelled("", share_cached, "of input cached by the provider"))
     if cached:
         meaning = "from cache (cost and tokens of the original calls, latencies excluded)"
         figures.append(Labelled("", Figure(cached), meaning))
