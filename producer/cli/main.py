@@ -59,6 +59,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Help": {
         "decide": "Classify one message locally, without a queue.",
         "validate": "Check a file without submitting it.",
+        "data": "List which cases differ between two files or runs.",
         "models": "List the models of a configuration, with their keys and prices.",
         "sample-api": "Serve a sample API and sample models; no key needed.",
         "init": "Write a commented example to start from.",
@@ -85,7 +86,7 @@ HABITS: Final = {
     "evaluate": _EVALUATES,
     "test": _EVALUATES,
     "logs": "`proctor watch RUN` follows a run, `proctor show RUN` shows what did not pass",
-    "diff": "`proctor compare A B` compares two runs",
+    "diff": "`proctor compare A B` compares two runs, `proctor data diff A B` their cases",
 }
 """Commands of other tools, with those that take their place."""
 _WIDEST: Final = max(map(len, COMMANDS))

@@ -27,7 +27,12 @@ _NEAR: Final = 0.8
 
 
 class Source:
-    """One input, by name."""
+    """One input, by name.
+
+    Args:
+        where: the path, or `-` for standard input.
+        stdin: what is read instead, once; a path then only says where other files are looked for.
+    """
 
     def __init__(self, where: str | Path, *, stdin: BinaryIO | None = None) -> None:
         self._stdin = stdin
@@ -45,7 +50,7 @@ class Source:
     @property
     def repeatable(self) -> bool:
         """Whether it can be read from the start again: a regular file, no pipe."""
-        return self._path is not None and self._path.is_file()
+        return self._stdin is None and self._path is not None and self._path.is_file()
 
     def head(self) -> bytes:
         """Returns the first block without using it up: at least one whole line, if the block holds one.
@@ -81,8 +86,10 @@ class Source:
 
     def _open(self) -> BinaryIO:
         """Opens the input, or raises a one-line error."""
+        if self._stdin is not None:
+            return self._stdin
         if self._path is None:
-            return self._stdin or sys.stdin.buffer
+            return sys.stdin.buffer
         try:
             return self._path.open("rb", buffering=0)
         except FileNotFoundError:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from producer import service_documents
 from producer.aggregate.comparison import CompareDocument
+from producer.cases.data_difference import DataDifference
 from producer.cases.documents import CasesRun, CasesSummary
 from producer.cases.ranking import RankDocument
 from producer.cases.results import CaseLine
@@ -45,6 +46,7 @@ OUTPUTS: Final[Mapping[str, Document | ByTag]] = {
     "cache-clear": Document(service_documents.CacheCleared),
     "compare": Document(CompareDocument),
     "config": Document(service_documents.ConfigDocument),
+    "data-diff": Document(DataDifference),
     "dead": Document(service_documents.DeadDocument),
     "dead-discard": Document(service_documents.DeadDiscarded),
     "dead-show": Document(service_documents.DeadItemDocument),

@@ -58,6 +58,8 @@ def hashes_of_case(asked: Sequence[Any], criteria: Mapping[str, Any], checks: Se
 
 def _without_judges(check: Check) -> Check:
     """Leaves out who judges."""
+    if not (check.checks or check.written or JUDGES & check.options.keys()):
+        return check
     options = {name: value for name, value in check.options.items() if name not in JUDGES}
     return msgspec.structs.replace(
         check, options=options, checks=tuple(map(_without_judges, check.checks)), written=""

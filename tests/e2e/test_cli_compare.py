@@ -132,3 +132,34 @@ def test_what_cannot_be_compared_or_judged_is_refused(
     (tmp_path / "chat.jsonl").write_text('{"threadId": "t", "message": "hello"}\n')
     done = cli(*arguments, cwd=tmp_path)
     assert (done.code, message in done.err) == (2, True), done
+
+
+def test_cases_of_files_and_runs_are_compared(cli: Cli, tmp_path: Path) -> None:
+    """Benches, data files and runs; 0 for the same cases, 1 for others, 2 for what has none."""
+    rows = [{"id": name, "input": name, "regex_pattern": name} for name in ("fr", "es")]
+    for name, each in (("a", rows), ("b", [rows[0] | {"regex_pattern": "x"}, rows[1]])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in each))
+        bench = {"name": "b", "system_prompt": "Hi", "models": ["m"], "test_cases_file": f"{name}.jsonl"}
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(bench))
+    outputs = tmp_path / "o.jsonl"
+    outputs.write_text(
+        "".join(json.dumps({"case": c, "model": "m", "output": c}) + "\n" for c in ("fr", "es"))
+    )
+    runs = [
+        document(cli("run", tmp_path / f"{name}.yaml", "--outputs", outputs, "--json"))["run_id"]
+        for name in "ab"
+    ]
+    again = document(cli("rescore", runs[0], "--json"))["run_id"]
+    for one, other, changed in (
+        (runs[0], runs[1], ["fr"]),
+        (runs[0], tmp_path / "b.jsonl", ["fr"]),
+        (tmp_path / "b.yaml", runs[1], []),
+        (runs[0], again, []),
+    ):
+        done = cli("data", "diff", one, other, "--json")
+        assert (done.code, document(done).get("expectation_changed")) == (int(bool(changed)), changed), done
+    compared = cli("compare", *runs)
+    assert "One thing differs: expectation of case fr." in compared.out
+    assert "  fr · m: passed → failed  expectation changed; " in compared.out
+    wrong = cli("data", "diff", "gone.yaml", runs[0])
+    assert (wrong.code, "and no file" in wrong.err) == (2, True), wrong

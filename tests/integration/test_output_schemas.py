@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.inline_worker import InlineWorker
 from tests.support.schemas import hold
+from tests.support.tree import ROOT
 from tests.support.turn_files import turn_lines, write_turns
 
 DocumentOf = Callable[..., Any]
@@ -110,3 +111,5 @@ def test_limits_cache_and_machine(document_of: DocumentOf) -> None:
     document_of("cache", "cache", "info")
     document_of("cache-clear", "cache", "clear")
     document_of("doctor", "doctor")
+    bench = str(ROOT / "examples" / "capitals.yaml")
+    assert document_of("data-diff", "data", "diff", bench, bench)["unchanged"] == 12

@@ -9,12 +9,12 @@ from tests.project.house_counts import COUNTS
 BOUNDS: Final = {
     "keys read by text in producer/": 203,
     "TYPE_CHECKING blocks": 36,
-    "imports in functions": 184,
+    "imports in functions": 185,
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
     "public class names with two meanings": 0,
-    "modules": 572,
-    "lines of producer/schemas": 365,
+    "modules": 575,
+    "lines of producer/schemas": 367,
 }
 """The most that each figure may be; the others are for information."""
 
