@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
     from producer.review.answer_labels import Review
+    from producer.row_filter import RowFacts
     from producer.turns.retry import Retry
     from shared.errors import UsageError
     from shared.kinds import Kind
@@ -131,6 +132,9 @@ class ProducerKind(Protocol):
 
     def shown(self, info: RunInfo, /) -> Callable[[Any], ShownItem]:
         """Returns what makes of a row with its input what a terminal shows of one item."""
+
+    def facts(self, fields: frozenset[str], /) -> Callable[[Any], RowFacts]:
+        """Returns what reads from a row the facts that a filter looks at."""
 
     # Gates, comparisons, names, retries
     def metrics(self) -> Mapping[str, GateMetric]:

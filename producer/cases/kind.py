@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
     from producer.review.answer_labels import Review
+    from producer.row_filter import RowFacts
     from producer.turns.retry import Retry
     from shared.codecs.item_rows import ItemRow
     from shared.errors import UsageError
@@ -166,6 +167,11 @@ class CaseRuns:
         from producer.cases.report.shown_cases import shown_cases
 
         return shown_cases(info)
+
+    def facts(self, fields: frozenset[str], /) -> Callable[[ItemRow], RowFacts]:
+        from producer.cases.facts import facts_of_cases
+
+        return facts_of_cases(fields)
 
     def metrics(self) -> Mapping[str, GateMetric]:
         from producer.aggregate.gate_metrics import CASE_METRICS

@@ -16,6 +16,7 @@ from producer.documents import AnyRun
 from producer.report.formats import TRACES, format_of
 from producer.report.interfaces import Report, Totals, TurnText
 from producer.review.label_store import review_of
+from producer.row_filter import RowFilter, parse_filter
 from producer.text import count, plural
 from shared.runs import RunInfo
 
@@ -43,9 +44,22 @@ class ResultFilter(NamedTuple):
     """Most items; None for all."""
     items: Collection[int] | None = None
     """Positions; None for all."""
+    where: RowFilter | None = None
+    """A condition; None for none."""
 
 
 ALL: Final = ResultFilter()
+
+
+def selection_of(
+    only: str | None, first: int | None, items: Collection[int] | None, where: str | None
+) -> ResultFilter:
+    """Reads which results to print; see `ResultFilter`.
+
+    Raises:
+        FilterError: the condition cannot be read.
+    """
+    return ResultFilter(only, first, items, None if where is None else parse_filter(where))
 
 
 def print_results(
@@ -139,8 +153,8 @@ def _style(heading: str, cell: str) -> Style | None:
 
 def _listed(totals: Totals, info: RunInfo, selection: ResultFilter) -> int:
     """Counts the rows that a table without a limit would have."""
-    if selection.items is not None:
-        return 0  # they were named one by one
+    if selection.items is not None or selection.where is not None:
+        return 0  # they were named one by one, or are not counted
     counts = totals.counts(info.total)
     match selection.only:
         case "failed":
@@ -159,7 +173,8 @@ def _pages(
     text: TurnText = TurnText.NOT_READ,
 ) -> Iterator[Sequence[Any]]:
     """Yields the selected rows page by page, and counts all rows."""
-    left = selection.first
+    left, where = selection.first, selection.where
+    facts = kinds.of(info.kind).facts(where.fields) if where else None
     codes = ("x",) if selection.only == "errors" else ("x", "f")
     for rows in pages_of(session.access.store, info, text):
         totals.add(rows)
@@ -168,6 +183,8 @@ def _pages(
             found = [row for row in found if row.code.startswith(codes)]
         if selection.items is not None:
             found = [row for row in found if row.index in selection.items]
+        if where is not None and facts is not None:
+            found = [row for row in found if where.matches(facts(row))]
         if left is not None:
             found = found[:left]
             left -= len(found)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from producer.report.junit import JunitTest
     from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
+    from producer.row_filter import RowFacts
     from producer.turns.retry import Retry
     from shared.codecs.item_rows import ItemRow
     from shared.runs import RunInfo, RunStore
@@ -111,6 +112,13 @@ def shown(info: RunInfo) -> Callable[[ItemRow], ShownItem]:
     from producer.items.report.shown_items import shown_items
 
     return shown_items(info)
+
+
+def facts() -> Callable[[ItemRow], RowFacts]:
+    """Returns what reads from a row the facts that a filter looks at."""
+    from producer.items.facts import facts_of_item
+
+    return facts_of_item
 
 
 def metrics() -> Mapping[str, GateMetric]:

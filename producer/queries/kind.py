@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
     from producer.review.answer_labels import Review
+    from producer.row_filter import RowFacts
     from producer.turns.retry import Retry
     from shared.codecs.item_rows import ItemRow
     from shared.errors import UsageError
@@ -135,6 +136,11 @@ class QueryRuns:
         from producer.queries.report.shown_queries import shown_queries
 
         return shown_queries(info)
+
+    def facts(self, _fields: frozenset[str], /) -> Callable[[ItemRow], RowFacts]:
+        from producer.queries.facts import facts_of_query
+
+        return facts_of_query
 
     def metrics(self) -> Mapping[str, GateMetric]:
         from producer.aggregate.gate_metrics import QUERY_METRICS

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
     from producer.review.answer_labels import Review
+    from producer.row_filter import RowFacts
     from producer.turns.retry import Retry
     from shared.errors import UsageError
     from shared.runs import RunInfo, RunStore, TurnRow
@@ -143,6 +144,11 @@ class TurnRuns:
         from producer.turns.report.shown_turns import shown_turns
 
         return shown_turns(info)
+
+    def facts(self, _fields: frozenset[str], /) -> Callable[[TurnRow], RowFacts]:
+        from producer.turns.facts import facts_of_turn
+
+        return facts_of_turn
 
     def metrics(self) -> Mapping[str, GateMetric]:
         from producer.aggregate.gate_metrics import TURN_METRICS

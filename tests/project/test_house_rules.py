@@ -24,7 +24,19 @@ MAX_LOOSE: Final = 12
 REPEATED_NAMES: Final = {
     "one file for each kind": frozenset({"items", *(kind.name for kind in all_kinds())}),
     "one file for each part of a kind, in its folder": frozenset(
-        {"documents", "results", "totals", "gates", "names", "options", "load", "compare", "retry", "kind"}
+        {
+            "documents",
+            "results",
+            "totals",
+            "gates",
+            "names",
+            "options",
+            "load",
+            "compare",
+            "retry",
+            "kind",
+            "facts",
+        }
     ),
     "one file for each part of a kind's reports": frozenset(
         {"html_rows", "html_summary", "opened_rows", "run_report", "terminal", "wording"}

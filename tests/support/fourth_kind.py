@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
     from producer.review.answer_labels import Review
+    from producer.row_filter import RowFacts
     from producer.turns.retry import Retry
     from shared.codecs.item_rows import ItemRow
     from shared.errors import UsageError
@@ -106,6 +107,9 @@ class WordRuns:
 
     def shown(self, info: "RunInfo", /) -> "Callable[[ItemRow], ShownItem]":
         return items.shown(info)
+
+    def facts(self, _fields: frozenset[str], /) -> "Callable[[ItemRow], RowFacts]":
+        return items.facts()
 
     def metrics(self) -> "Mapping[str, GateMetric]":
         return items.metrics()

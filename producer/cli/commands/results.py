@@ -25,6 +25,11 @@ FORMATS = ("table", *(name for name in REPORT_SUFFIXES if name not in NOT_PRINTE
 )
 @click.option("--errors", "only", flag_value="errors", help="Only items that ended in error.")
 @click.option(
+    "--where",
+    metavar="FILTER",
+    help="Only items that meet a condition, such as: failed and (tag = slow or latency > 2s).",
+)
+@click.option(
     "--item",
     "items",
     multiple=True,
@@ -45,6 +50,7 @@ def command(
     run: str,
     format_name: str | None,
     only: str | None,
+    where: str | None,
     items: tuple[str, ...],
     first: int | None,
     traces: bool,
@@ -64,7 +70,7 @@ def command(
     phases = "all traces" if all_phases else "traces"
     name = phases if traces else format_name or ("json" if session.options.json else "table")
     chosen = frozenset(find_items(session.access.store, info, items, is_each=True)) if items else None
-    selection = printing.ResultFilter(only, first, chosen)
+    selection = printing.selection_of(only, first, chosen, where)
     if name == "table":
         printing.print_table(session, info, selection)
     else:
