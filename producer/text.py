@@ -167,15 +167,6 @@ def share(part: int, whole: int) -> str:
     return f"{100 * part // whole if whole else 0}%"
 
 
-def grouped(reason: str, number: int, noun: str) -> str:
-    """Writes the first line of failures with the same reason.
-
-    >>> grouped("nothing cited", 2, "query")
-    '✗ nothing cited: 2 queries'
-    """
-    return f"✗ {reason}: {plural(number, noun)}"
-
-
 def sentence_of(text: str) -> str:
     """Makes a sentence of a note.
 

@@ -6,7 +6,7 @@ from typing import Final
 from producer.report.cells import Size, plain
 from producer.report.figures import Figure, Name, ShownIn, Table
 from producer.report.interfaces import Paint, unpainted
-from producer.report.run_report import FailureGroup, Failures, RunReport
+from producer.report.run_report import FailureExample, FailureGroup, Failures, RunReport
 from producer.tables import fitted_table, hanging
 from producer.text import plural
 from producer.turns.totals import ranked
@@ -76,13 +76,20 @@ def _group(group: FailureGroup) -> list[str]:
     first, *others = group.reasons
     lines = [indented(0, f"✗ {plural(group.number, group.noun)}: {first}")]
     lines += [indented(4, reason) for reason in others]
+    if not any(example.found or example.answer for example in group.examples):
+        names = ", ".join(example.name for example in group.examples)
+        return [*lines, indented(4, f"{names} and {group.left:,} more" if group.left else names)]
     for example in group.examples:
-        name = f"{example.name} {example.found}".rstrip()
-        answer = f"  → {example.answer}" if example.answer else ""
-        lines += (
-            [indented(4, name), f"    {answer}"] if example.found and answer else [indented(4, name + answer)]
-        )
+        lines += _example(example)
     return [*lines, f"    and {group.left:,} more"] if group.left else lines
+
+
+def _example(example: FailureExample) -> list[str]:
+    """Writes one of several failures: its answer stands beside its name, or below what was found in it."""
+    if not example.found:
+        return [indented(4, f"{example.name}  → {example.answer}" if example.answer else example.name)]
+    lines = [indented(4, f"{example.name} {example.found}")]
+    return [*lines, f"      → {example.answer}"] if example.answer else lines
 
 
 def _titled(table: Table, paint: Paint) -> Sequence[str]:

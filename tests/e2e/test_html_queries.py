@@ -51,7 +51,7 @@ def test_queries_are_filtered_and_opened(browser: Browser, queries: str, artifac
     browser.click(".reason[data-value='forbidden keyword found']")
     says(browser, SHOWN, "1 of 11 queries")
     browser.evaluate("(location.hash = '#')")
-    browser.click("#bycheck a[href*='required']")
+    browser.click("#checks a[href*='required']")
     eventually(partial(says, browser, SHOWN, "1 of 11 queries"))
     assert browser.contents(f"{ROW} .lead b") == ["Q-02"]
     browser.click(f"{ROW} .cell > summary")
@@ -76,11 +76,11 @@ def test_queries_are_searched_ordered_and_kept_in_the_address(browser: Browser, 
     browser.type("[data-q]", "a guess")
     eventually(partial(says, browser, SHOWN, "1 of 11 queries"))
     opened(browser, queries)
-    browser.click("#bycheck thead th:nth-child(4) button")
-    assert browser.texts("#bycheck tbody td:nth-child(4)")[-1] == "0"
+    browser.click("#checks thead th:nth-child(4) button")
+    assert browser.texts("#checks tbody td:nth-child(4)")[-1] == "0"
     where = browser.evaluate("location.hash")
     opened(browser, f"{queries}{where}")
-    assert browser.texts("#bycheck tbody td:nth-child(4)")[-1] == "0"
+    assert browser.texts("#checks tbody td:nth-child(4)")[-1] == "0"
     is_clean(browser)
 
 

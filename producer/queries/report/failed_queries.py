@@ -1,8 +1,9 @@
 """What a terminal shows of single queries after a run: failures by reason, and errors by message."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Final
 
 from producer.queries.documents import QueriesRun
 from producer.queries.report.check_reasons import FAILED, NO_CHECK, REASON_OF_CHECK, found_by_checks
@@ -10,8 +11,9 @@ from producer.queries.report.opened_rows import opened
 from producer.queries.results import AskedQuery
 from producer.report.cells import Size, plain
 from producer.report.interfaces import Paint, unpainted
-from producer.tables import hanging, terminal_width
-from producer.text import grouped
+from producer.report.run_report import FailureExample, FailureGroup, Failures
+from producer.report.to_terminal import failures_text
+from producer.tables import terminal_width
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 
@@ -19,26 +21,24 @@ MOST_FAILURES: Final = 10
 """Failed queries that are shown, and errors that differ; `results --failed` lists all."""
 MOST_NAMES: Final = 3
 """Queries that a line of equal errors names."""
-ANSWER: Final = "  → "
-"""Before the beginning of an answer, which never takes more than its line."""
 ANSWER_CHARS: Final = 100
 """A line of a wide terminal; a narrow one takes less."""
-ANSWER_MARGIN: Final = len(f"    {ANSWER}...")
+ANSWER_MARGIN: Final = len("      → ...")
+"""Characters around it."""
 LEAST_ANSWER: Final = 20
 """Characters of an answer, however narrow the terminal is."""
 
 
-class _Failure(NamedTuple):
-    """A query that failed."""
+@dataclass(slots=True)
+class _Group:
+    """Failures with the same reason, as they come."""
 
-    line: str
-    """Its name, and what its checks found."""
-    answer: str
-    """The beginning of the answer; empty without one."""
+    number: int = 0
+    examples: list[FailureExample] = field(default_factory=list)
 
 
 class QueryFailures:
-    """Collects failed queries by the first check that failed, and equal errors as one line with a count.
+    """Collects failed queries by the first check that failed, and those without an answer by their error.
 
     Args:
         settings: of the run.
@@ -47,11 +47,8 @@ class QueryFailures:
     def __init__(self, settings: QueryRun) -> None:
         self._settings = settings
         self._run = ""
-        self._failed: dict[str, list[_Failure]] = {}
-        self._failures = Counter[str]()
-        self._errors: dict[str, list[str]] = {}
-        self._numbers: dict[str, int] = {}
-        self._left = 0
+        self._failed, self._errors = defaultdict[str, _Group](_Group), dict[str, _Group]()
+        self._shown = self._left = 0
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
@@ -68,48 +65,38 @@ class QueryFailures:
         """Keeps the run's id, for the command that lists the rest."""
         self._run = document.run_id
 
+    def failures(self) -> Failures:
+        """Returns the groups: the most frequent check first, errors last."""
+        failed = sorted(self._failed.items(), key=lambda each: -each[1].number)
+        groups = [
+            FailureGroup(group.number, "query", [reason], group.examples)
+            for reason, group in (*failed, *self._errors.items())
+        ]
+        return Failures(groups, self._left)
+
     def text(self, paint: Paint = unpainted) -> str:
-        """Writes them one under the other, the most frequent check first; empty when nothing failed."""
-        lines = list[str]()
-        for reason, number in self._failures.most_common():
-            lines.append(grouped(reason, number, "query"))
-            for failure in self._failed[reason]:
-                lines.append(f"    {hanging(failure.line, ' ' * 6)}")
-                if failure.answer:
-                    lines.append(f"    {ANSWER}{failure.answer}")
-        for error, names in self._errors.items():
-            number = self._numbers[error]
-            some = ", ".join(names) + (f" and {number - len(names):,} more" if number > len(names) else "")
-            lines += [hanging(grouped(error, number, "query")), f"    {some}"]
-        if self._left:
-            lines.append(f"{self._left:,} more: `proctor results {self._run} --failed`")
-        marked = (line.startswith("✗") for line in lines)
-        return "\n".join(
-            paint("✗", "red") + line[1:] if mark else line for mark, line in zip(marked, lines, strict=True)
-        )
+        """Writes them one under the other; empty when nothing failed."""
+        return failures_text(self.failures(), self._run, paint)
 
     def _add_failure(self, result: AskedQuery, name: str) -> None:
-        """Counts a query under the first check that failed, and names it while there are few."""
+        """Counts a query under the first check that failed, and shows it while there are few."""
         failed = [check for check in found_by_checks(result) if check.word == FAILED]
-        reason = REASON_OF_CHECK[failed[0].name] if failed else NO_CHECK
-        self._failures[reason] += 1
-        shown = self._failed.setdefault(reason, [])
-        if self._failures.total() <= MOST_FAILURES:
-            line = plain(f"{name} {'; '.join(check.reason for check in failed)}", Size.REASON)
-            answer = plain(result.answer, _room())
-            shown.append(_Failure(line, answer))
-        else:
-            self._left += 1
+        group = self._failed[REASON_OF_CHECK[failed[0].name] if failed else NO_CHECK]
+        group.number += 1
+        if self._shown < MOST_FAILURES:
+            self._shown += 1
+            found = plain("; ".join(check.reason for check in failed), Size.REASON)
+            group.examples.append(FailureExample(name, found, plain(result.answer, _room())))
 
     def _add_error(self, error: str, name: str) -> None:
         """Counts an error, and names the first queries that have it."""
         if error not in self._errors and len(self._errors) >= MOST_FAILURES:
             self._left += 1
             return
-        names = self._errors.setdefault(error, [])
-        self._numbers[error] = self._numbers.get(error, 0) + 1
-        if len(names) < MOST_NAMES:
-            names.append(name)
+        group = self._errors.setdefault(error, _Group())
+        group.number += 1
+        if len(group.examples) < MOST_NAMES:
+            group.examples.append(FailureExample(name))
 
 
 def _room() -> int:

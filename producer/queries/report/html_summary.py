@@ -1,6 +1,6 @@
 """Makes what the HTML report of a queries run shows around its rows: verdict, metrics, tables, settings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -10,11 +10,11 @@ from producer.queries.documents import CategoryMetrics, Metrics, QueriesRun
 from producer.queries.report.check_reasons import CheckCounts
 from producer.queries.report.reports import notes_of
 from producer.queries.report.run_report import answered, run_report, value_of, wanted
-from producer.report.cells import plain
+from producer.report.figures import Column, Figure, Name, Table, Unit, interval_of
 from producer.report.html.charts import Series, rounded_up, stacked
-from producer.report.html.head import facts_of, page_of
+from producer.report.html.head import charts, facts_of, page_of, tables
 from producer.report.html.rendering import fill, markup
-from producer.report.html.viewer import Fact, Metric, Page, popover
+from producer.report.html.viewer import Fact, Metric, Page, end, popover
 from producer.report.run_verdict import NO_ANSWERS, Verdict, shortfalls
 from producer.text import bounds, latency, percent, plural, sentence_of, share
 from shared.contracts.query_run import QueryRun
@@ -112,27 +112,37 @@ def legend() -> bytes:
     return popover(LEGEND, "What the marks mean", [*checks, *marks])
 
 
-def tables(
-    document: QueriesRun, checks: CheckCounts, missed: Mapping[str, int], times: Mapping[int, int]
-) -> bytes:
-    """Writes what stands below the rows: checks, categories, and latencies where they say something.
+def below(
+    document: QueriesRun,
+    info: RunInfo,
+    checks: CheckCounts,
+    missed: Mapping[str, int],
+    times: Mapping[int, int],
+) -> Iterator[bytes]:
+    """Yields what stands below the rows: checks, categories, latencies, settings.
 
     Args:
         document: the run's.
+        info: the run.
         checks: verdicts of the checks.
         missed: queries without a pass, by category.
         times: answers by their latency in milliseconds.
     """
-    if not answered(document):
-        return b""
-    categories = list(_categories(document.summary.metrics, missed))
-    return fill(TEMPLATE, "tables", checks.rows(), categories, _chart(document, times))
+    report = run_report(document)
+    if answered(document):
+        found = [
+            CHECKS.filled(checks.rows()),
+            CATEGORIES.filled(_categories(document.summary.metrics, missed)),
+        ]
+        yield tables(replace(report, tables=found))
+        yield charts(_latencies(document, times))
+    yield end(facts_of(report, info, _settings(info)), folder=FOLDER, row="query", cell="")
 
 
-def about(document: QueriesRun, info: RunInfo) -> list[tuple[str, str]]:
-    """Lists what was run and with which settings, to reproduce or check it."""
+def _settings(info: RunInfo) -> list[tuple[str, str]]:
+    """Lists the settings of a run."""
     run = QueryRun.from_snapshot(info.snapshot)
-    facts = [
+    return [
         ("API", f"{run.method} {run.api_url}{run.path}"),
         ("delay, concurrency", f"{run.delay_s:g} s, {run.concurrency:,}"),
         ("time limit", f"{run.timeout_s:g} s"),
@@ -145,7 +155,6 @@ def about(document: QueriesRun, info: RunInfo) -> list[tuple[str, str]]:
         ("intervals", "Wilson, 95%, by query"),
         ("percentiles", "nearest rank, of queries with an answer, as the server measured where it says so"),
     ]
-    return facts_of(run_report(document), info, facts)
 
 
 def _heading(document: QueriesRun, verdict: Verdict) -> str:
@@ -231,36 +240,64 @@ class _Category(NamedTuple):
     """A row of the table of categories."""
 
     name: str
-    total: int
-    """Answers."""
+    metrics: CategoryMetrics
     missed: int
     """Queries without a pass."""
-    figures: Sequence[tuple[float | None, str]]
-    """Values to sort by, and their texts."""
 
 
 def _categories(metrics: Metrics, missed: Mapping[str, int]) -> Iterator[_Category]:
     """Yields the categories that occur."""
     for name in dict.fromkeys((*metrics.by_category, *missed)):
         numbers = metrics.by_category.get(name, NO_ANSWER_IN_CATEGORY)
-        if not numbers.total and not missed.get(name):
-            continue
-        shares = (
-            (numbers.deflection_rate, numbers.in_scope),
-            (numbers.citation_accuracy, numbers.citation_applicable),
-            (numbers.hallucination_rate, numbers.total),
-        )
-        figures = [(value, f"{value:.1f}%") if of else (None, "-") for value, of in shares]
-        took_ms = numbers.avg_latency_ms
-        figures.append((took_ms, latency(took_ms)) if numbers.total else (None, "-"))
-        yield _Category(plain(name), numbers.total, missed.get(name, 0), figures)
+        if numbers.total or missed.get(name):
+            yield _Category(name, numbers, missed.get(name, 0))
 
 
-def _chart(document: QueriesRun, times: Mapping[int, int]) -> Any:
+def _share(percentage: float, of: int) -> Figure:
+    """Returns a share of the document, which has it in percent."""
+    return Figure(percentage / 100 if of else None, Unit.SHARE)
+
+
+CHECKS: Final = Table(
+    title="The six checks",
+    link="Checks",
+    columns=(
+        Column("Check", lambda check: check.name),
+        Column("Failed because", lambda check: Name(check.reason, "reason" if check.failed else "")),
+        Column("Passed", lambda check: Figure(check.passed), is_kept=True),
+        Column("Failed", lambda check: Figure(check.failed), is_kept=True),
+        Column("N/A", lambda check: Figure(check.not_applicable), is_kept=True),
+        Column(
+            "Pass rate",
+            lambda check: Figure(check.rate.value if check.rate.n else None, Unit.SHARE, missing=NO_ANSWERS),
+        ),
+        Column("95% interval", lambda check: interval_of(check.rate) if check.rate.n else Figure()),
+    ),
+    note="Of queries with an answer. A check that does not apply counts neither way.",
+)
+CATEGORIES: Final = Table(
+    title="By category",
+    link="Categories",
+    columns=(
+        Column("Category", lambda of: Name(of.name, "category")),
+        Column("Answered", lambda of: Figure(of.metrics.total), is_kept=True),
+        Column("Not passed", lambda of: Figure(of.missed), is_kept=True),
+        Column("Deflection", lambda of: _share(of.metrics.deflection_rate, of.metrics.in_scope)),
+        Column("Citation", lambda of: _share(of.metrics.citation_accuracy, of.metrics.citation_applicable)),
+        Column("Hallucination", lambda of: _share(of.metrics.hallucination_rate, of.metrics.total)),
+        Column(
+            "Average latency",
+            lambda of: Figure(of.metrics.avg_latency_ms if of.metrics.total else None, Unit.LATENCY_MS),
+        ),
+    ),
+)
+
+
+def _latencies(document: QueriesRun, times: Mapping[int, int]) -> list[tuple[str, Any, str]]:
     """Draws the distribution of latencies; nothing where it would say nothing."""
     found = document.summary.latency_ms
     if sum(times.values()) < _LEAST_TIMES or found.p95 < _LEAST_SPREAD * max(1, found.p50):
-        return ""
+        return []
     step = rounded_up(max(times) / 1000) / _BINS
     inside, beyond = [0.0] * _BINS, [0.0] * _BINS
     for time, number in times.items():
@@ -269,4 +306,5 @@ def _chart(document: QueriesRun, times: Mapping[int, int]) -> Any:
     series = [Series("within the limit", inside, "t0"), Series("too slow", beyond, "bad")]
     labels = [f"{step * at:.3g} s" for at in range(_BINS)]
     shown = [each for each in series if any(each.values)]
-    return markup(stacked(shown, labels, title="Answers by latency", y_label="answers"))
+    chart = stacked(shown, labels, title="Answers by latency", y_label="answers")
+    return [("Latency", markup(chart), "Answers by time, as the server measured it where it says so.")]

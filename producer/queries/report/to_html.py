@@ -12,14 +12,12 @@ from producer.queries.report.html_query import (
     shown_query,
 )
 from producer.queries.report.html_summary import (
-    FOLDER,
     TEMPLATE,
-    about,
+    below,
     heads,
     legend,
     metrics_of,
     opening,
-    tables,
 )
 from producer.queries.report.opened_rows import opened
 from producer.report.html.rendering import fill, text_limit
@@ -32,7 +30,6 @@ from producer.report.html.viewer import (
     PageRow,
     Rows,
     begin,
-    end,
     strip,
     tools,
 )
@@ -106,8 +103,7 @@ class QueriesHtmlReport:
         yield heads(self._checks)
         yield from pieces
         yield legend()
-        yield tables(document, self._checks, self._missed, self._times)
-        yield end(about(document, self._info), folder=FOLDER, row="query", cell="")
+        yield from below(document, self._info, self._checks, self._missed, self._times)
 
     def _tools(self, document: QueriesRun) -> bytes:
         """Writes search, filters and reasons."""

@@ -203,7 +203,7 @@ def test_the_six_checks_are_counted(tmp_path: Path) -> None:
     table = page(tmp_path, query_rows(one_of_each())).split("The six checks")[1].split("</table>")[0]
     cells = {
         name: re.findall(r'data-value="(\d+)"', row)[:3]
-        for name, row in re.findall(r"<tr><th><code>(\w+)</code></th>(.*?)</tr>", table, flags=re.DOTALL)
+        for name, row in re.findall(r"<tr><th><bdi>(\w+)</bdi></th>(.*?)</tr>", table, flags=re.DOTALL)
     }
     assert cells["must_contain"] == ["7", "1", "0"]
     assert cells["must_not_contain"] == ["7", "1", "0"]

@@ -171,11 +171,11 @@ def test_the_screen_groups_failures_as_the_page_does() -> None:
     details.page(query_rows([*one_of_each(), *lost]))
     lines = details.text().splitlines()
     assert [line for line in lines if line.startswith("✗")] == [
-        "✗ required keywords missing: 1 query",
-        "✗ forbidden keyword found: 1 query",
-        "✗ out of scope, but not declined: 1 query",
-        "✗ nothing cited: 1 query",
-        "✗ api_timeout: Timeout after 30s: 5 queries",
+        "✗ 1 query: required keywords missing",
+        "✗ 1 query: forbidden keyword found",
+        "✗ 1 query: out of scope, but not declined",
+        "✗ 1 query: nothing cited",
+        "✗ 5 queries: api_timeout: Timeout after 30s",
     ]
     lacks = next(number for number, line in enumerate(lines) if line.startswith('    Q-02 lacks "yes"'))
     assert lines[lacks + 1].startswith("      → ")

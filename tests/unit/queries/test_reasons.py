@@ -60,7 +60,7 @@ def test_a_path_that_is_not_found_is_named_with_the_options_that_mend_it() -> No
     explained = "api_refused (HTTP 404 from http://h:1/v2/wrong; check --path and --api-url): no such path"
     details = QueryFailures(run)
     details.page([row_of(REFUSED)])
-    assert details.text().startswith(f"✗ {explained}: 1 query\n")
+    assert details.text().startswith(f"✗ 1 query: {explained}\n")
     assert shown_queries(info)(row_of(REFUSED)).reason == explained
     rejected = row_of(read_reply(status_code=400, body=b"no", latency_ms=7))
     assert shown_queries(info)(rejected).reason == "api_refused (HTTP 400): no"
