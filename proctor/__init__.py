@@ -15,20 +15,26 @@ from proctor import check
 from proctor.benches import Bench, Case, Check, ModelConfig
 from proctor.errors import GateError, ProctorError, ProctorWarning
 from proctor.following import Event, Watch, run, submit, watch
+from proctor.live import AsyncProducer, Decision, Producer, QueueFullError, TurnError
 from proctor.runs import Comparison, Row, Run, runs
 
 __all__ = [
+    "AsyncProducer",
     "Bench",
     "Case",
     "Check",
     "Comparison",
+    "Decision",
     "Event",
     "GateError",
     "ModelConfig",
     "ProctorError",
     "ProctorWarning",
+    "Producer",
+    "QueueFullError",
     "Row",
     "Run",
+    "TurnError",
     "Watch",
     "check",
     "run",

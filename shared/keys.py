@@ -9,6 +9,8 @@ A run's keys end with the run, a namespace's with the last run that uses it, chu
     kind:{kind}:live|parked|ring|pace|workers|cap|layouts                        a kind
     run:{run}:cost|holds                                                         a run with a cost cap
     run:{run}:labels                                                             a run that people review
+    ended:{listener}                                                             a process that waits for runs
+    ns:{namespace}:served:{day}, ns:{namespace}:served:turns                     turns of `proctor serve`
     ns:{namespace}:own|at|mem|req|runs, ns:{namespace}:in:{thread}               a namespace
     limits limits:used limit:{scope} permits:{scope}                             bounds of calls to upstreams
     cache:hits cache:a:{digest} cache:f:{digest}                                 answers of models
@@ -179,6 +181,21 @@ def users_key(namespace: str) -> str:
     return f"{PREFIX}ns:{namespace}:runs"
 
 
+def served_key(namespace: str, day: str) -> str:
+    """Hash: `hour word` to the number of turns that `proctor serve` took on that day; see `fold.lua`."""
+    return f"{PREFIX}ns:{namespace}:served:{day}"
+
+
+def served_result_key(namespace: str, turn: str) -> str:
+    """String: the result of a turn for which nobody waited."""
+    return f"{PREFIX}ns:{namespace}:served:result:{turn}"
+
+
+def served_turns_key(namespace: str) -> str:
+    """Stream: the latest turns that `proctor serve` took, with their results."""
+    return f"{PREFIX}ns:{namespace}:served:turns"
+
+
 def inbox_key(namespace: str, thread: str) -> str:
     """List: `run batch count` of the batches a thread still has to decide, oldest first."""
     return f"{PREFIX}ns:{namespace}:in:{thread}"
@@ -228,6 +245,11 @@ def holds_key(run: str) -> str:
 def labels_key(run: str) -> str:
     """Hash: `position reviewer` to what a person says of the answer; see `producer/review/label_store.py`."""
     return f"{PREFIX}run:{run}:labels"
+
+
+def ended_key(listener: str) -> str:
+    """List: runs that have ended, for the process that submitted them and waits (`tells` in `run_key`)."""
+    return f"{PREFIX}ended:{listener}"
 
 
 def contacts_key(run: str) -> str:

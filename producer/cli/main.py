@@ -30,6 +30,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "run": "Evaluate a file: submit it, run it, follow it and report.",
         "submit": "Submit a file to the queue and print the run's id.",
         "worker": "Start workers and keep them running.",
+        "serve": "Decide turns over HTTP while people talk.",
         "up": "Start Redis, workers, Flower and metrics in the foreground.",
     },
     "Look": {

@@ -214,7 +214,7 @@ def _validated(name: str, line_no: int, lines: list[bytes]) -> tuple[list[str], 
     threads = _ordinary_threads(raws)
     if threads is None:
         try:
-            threads = list(map(_thread_of, raws))
+            threads = list(map(thread_of, raws))
         except InputError:
             return _validated_one_by_one(name, line_no, lines)
     return threads, raws
@@ -231,7 +231,7 @@ def _ordinary_threads(raws: list[bytes]) -> list[str] | None:
     return [turn.threadId for turn in turns]
 
 
-def _thread_of(raw: bytes, place: Place = _SOMEWHERE) -> str:
+def thread_of(raw: bytes, place: Place = _SOMEWHERE) -> str:
     """Validates one line and returns its thread."""
     try:
         turn = decode_ordinary(raw)
@@ -275,7 +275,7 @@ def _validated_one_by_one(name: str, line_no: int, lines: list[bytes]) -> tuple[
     for number, raw in enumerate(map(bytes.strip, lines), line_no):
         if not raw:
             continue
-        threads.append(_thread_of(raw, Place(name, line=number)))
+        threads.append(thread_of(raw, Place(name, line=number)))
         raws.append(raw)
     return threads, raws
 

@@ -45,6 +45,8 @@ INBOX_DEPTH: Final = 10
 """Most batches of a thread that one claim hands out."""
 DEAD_CAP: Final = 100_000
 """Most entries of the dead set; the oldest go first."""
+TOLD_MS: Final = 300_000
+"""How long a listener that is gone keeps the names of runs that have ended."""
 ARGUMENT_SLICE: Final = 4_000
 """Most arguments of one Redis command inside a script: Lua's `unpack` ends near 8,000."""
 

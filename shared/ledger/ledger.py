@@ -35,6 +35,7 @@ from shared.ledger.types import (
     Claim,
     Committed,
     HeldLease,
+    Keep,
     Opened,
     Row,
     ThreadCommit,
@@ -52,6 +53,7 @@ NAMESPACE_TTL_S: Final = 30 * 24 * 3600
 FSYNC_SLICE_MS: Final = 500
 """How long one WAITAOF blocks its connection; shorter than every socket timeout."""
 KEEP_OR_BACK: Final = ("keep", "back")
+SECONDS_A_DAY: Final = 24 * 3600
 AT_WORK: Final = frozenset({RunState.LOADING, RunState.RUNNING, RunState.CANCELLING})
 """States of a run that workers may wait for."""
 
@@ -118,6 +120,7 @@ class Ledger:
         ttl_s: int,
         wide: int = 0,
         layout: int = FIRST_LAYOUT,
+        tells: str = "",
     ) -> Opened:
         """Begins a run, or finds the one with the same idempotency key.
 
@@ -132,6 +135,7 @@ class Ledger:
             wide: most chunks of the run that may be under way at a time in the whole fleet; 0 for no limit.
                 With 1 they are worked on one after the other, in order.
             layout: of the run; workers that do not know it leave the run alone.
+            tells: name of a listener, which gets the id of the run when it ends (`shared.keys.ended_key`).
 
         Raises:
             UsageError: a name cannot be used, or the namespace is the id of a run.
@@ -140,7 +144,16 @@ class Ledger:
         checked_name("run id", run)
         if namespace:
             checked_name("namespace", namespace)
-        settings = (token, snapshot, ttl_s, self.namespace_ttl_s, wide, kind_named(kind).storage, layout)
+        settings = (
+            token,
+            snapshot,
+            ttl_s,
+            self.namespace_ttl_s,
+            wide,
+            kind_named(kind).storage,
+            layout,
+            tells,
+        )
         answer = self.caller.run("open", run, kind, namespace, key, *settings)
         status, found = answer[0].decode(), answer[1].decode()
         if status == "namespace":
@@ -573,6 +586,32 @@ class Ledger:
                 hint=f"wait for its end, or cancel it: proctor cancel {run}",
             )
         return int(answer[1])
+
+    def fold(
+        self,
+        run: str,
+        day: str,
+        counters: Mapping[str, int],
+        turns: Sequence[bytes],
+        *,
+        keep: Keep,
+    ) -> bool:
+        """Takes a run that has ended out of the ledger and adds its turns to the stream of its namespace.
+
+        Args:
+            run: id of the run.
+            day: on which its turns are counted, such as 2026-01-31.
+            counters: amounts to add, by `hour word`.
+            turns: what to keep of each turn.
+            keep: how long and how much.
+
+        Returns:
+            Whether the run is gone: False while it has not ended.
+        """
+        flat = [value for each in counters.items() for value in each]
+        keeping = (keep.days * SECONDS_A_DAY, keep.turns, keep.turns_ms)
+        answer = self.caller.run("fold", run, day, *keeping, len(counters), *flat, *turns)
+        return bool(answer[0] != b"no")
 
     def backlog(self) -> int:
         """Returns how many items sealed, unfinished runs still have to decide."""

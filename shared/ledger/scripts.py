@@ -27,7 +27,7 @@ FOLDER: Final = Path(__file__).parent / "lua"
 NAMES: Final = (
     "open", "load", "seal", "discard",
     "claim", "renew", "commit", "commit_threads",
-    "tries", "tick", "leave", "control", "retry", "remove", "forget",
+    "tries", "tick", "leave", "control", "retry", "remove", "fold", "forget",
 )  # fmt: skip
 PRELUDE: Final = "local call = redis.call\n"
 DEFINITION: Final = re.compile(r"^local (?:function )?(\w+)", re.MULTILINE)

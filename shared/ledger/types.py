@@ -1,7 +1,9 @@
 """The argument and result types of ledger calls."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+DAY_MS: Final = 24 * 3600 * 1000
 
 
 class Wake(NamedTuple):
@@ -192,6 +194,17 @@ class Committed(NamedTuple):
     """State of the chunk's run; anything but `running` means: start no more items and give the chunk back."""
     wakes: list[Wake]
     """To be published."""
+
+
+class Keep(NamedTuple):
+    """How much stays of turns that `proctor serve` took."""
+
+    days: int = 90
+    """Counters of a day; 0: for ever."""
+    turns: int = 100_000
+    """The latest turns, in full, about."""
+    turns_ms: int = DAY_MS
+    """The same by age."""
 
 
 class DeadItem(NamedTuple):

@@ -7,13 +7,13 @@ import pytest
 from tests.project.house_counts import COUNTS
 
 BOUNDS: Final = {
-    "keys read by text in producer/": 203,
+    "keys read by text in producer/": 213,
     "TYPE_CHECKING blocks": 36,
-    "imports in functions": 185,
+    "imports in functions": 186,
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
     "public class names with two meanings": 0,
-    "modules": 580,
+    "modules": 593,
     "lines of producer/schemas": 367,
 }
 """The most that each figure may be; the others are for information."""

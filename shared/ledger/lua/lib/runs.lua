@@ -55,7 +55,7 @@ end
 -- Ends a run that has no open chunk: finished when every item has a result, else the state that was asked for.
 local function settle(run)
   if call('EXISTS', plan_key(run.id)) == 1 then return end
-  local field = call('HMGET', run_key(run.id), 'done', 'goal', 'to', 'key', 'ttl', 'ns_ttl')
+  local field = call('HMGET', run_key(run.id), 'done', 'goal', 'to', 'key', 'ttl', 'ns_ttl', 'tells')
   local complete = field[1] == field[2] and run.state ~= 'cancelling'
   run.state = complete and 'finished' or field[3] or 'incomplete'
   call('HSET', run_key(run.id), 'state', run.state, 'finished', now())
@@ -67,6 +67,10 @@ local function settle(run)
   local ttl_s = tonumber(field[5])
   if ttl_s > 0 then expire_together(run, field[4], ttl_s) end
   leave_namespace(run.ns, run.id, tonumber(field[6]))
+  if field[7] then
+    call('RPUSH', ended_key(field[7]), run.id)
+    call('PEXPIRE', ended_key(field[7]), TOLD_MS)
+  end
 end
 
 -- Removes a run that has no admitted chunk: every key, and its place in every list.

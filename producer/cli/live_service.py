@@ -1,0 +1,48 @@
+"""Runs `proctor serve`: workers of its own where none is alive, the service, and its first line."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from producer.cli.local.local_workers import LocalWorkers
+from producer.cli.session import Session
+from producer.serve import http_service
+from producer.serve.tokens import DEFAULT_NAMESPACE, Tokens, new_token, read_tokens
+from shared.contracts.turn_vocabulary import SummaryPolicy
+from shared.kinds import TURNS
+
+
+class ServeReady(Struct, frozen=True):
+    """What serve prints with --json once it takes turns."""
+
+    url: str
+    token: str | None
+
+
+def serve(session: Session, host: str, port: int, tokens_file: Path | None, processes: int | None) -> int:
+    """Serves until a signal.
+
+    Raises:
+        ConfigError: the file of tokens cannot be used.
+        InfrastructureError: the port cannot be had, or workers cannot be started.
+    """
+    token = None if tokens_file else new_token()
+    tokens = Tokens({token: DEFAULT_NAMESPACE}) if token else read_tokens(Path(str(tokens_file)))
+    access = session.access.connect()
+    with LocalWorkers(
+        session, [TURNS], processes=1 if processes is None else processes, in_flight=None
+    ) as workers:
+        if processes is not None or not access.count_workers(TURNS):
+            workers.start()
+        workers.wait_until_alive()
+
+        def tell(url: str) -> None:
+            if session.options.json:
+                session.output.document(ServeReady(url, token))
+            else:
+                session.output.data(f"{url}  token {token}" if token else url)
+                session.output.note("Ctrl-C ends it, once accepted turns are decided")
+
+        options = http_service.ServeOptions(tokens, SummaryPolicy.GUARDRAIL.value)
+        http_service.serve(access, options, (host, port), tell, workers.ensure_running)
+    return 0

@@ -1,0 +1,230 @@
+"""The packet of a chat server as the breakpoint document has it: read strictly, decided as a turn, answered.
+
+REQUIREMENTS A1.1: unknown keys are refused with their names. What concerns the model's reply alone (hints for
+the provider, evidence, driver blocks, notifications) is checked and has no effect on the decision.
+"""
+# ruff: noqa: N815 - the fields carry the document's own names
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+from pydantic import BaseModel, ConfigDict, JsonValue, StringConstraints, ValidationError
+
+from producer.load.contracts import described
+from producer.load.problems import Place
+from producer.load.strict_json import repeated_key
+from producer.serve.micro_runs import ServedTurn
+from producer.serve.turn_bodies import AcceptedTurn, named
+from producer.turns.report.to_traces import events
+from shared.contracts.mementos import Text
+from shared.contracts.turn_vocabulary import MAX_MESSAGE_CHARS
+from shared.contracts.turns import TurnContext
+from shared.errors import InputError
+from shared.runs import TurnRow
+
+OFF: Final = "off"
+"""The mode in which nothing of a turn is stored."""
+DEBUG_EVENTS: Final = 50
+"""Events in a reply at the level `debug`, the last ones."""
+
+
+class _Strict(BaseModel):
+    """A closed object."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class TraceConfig(_Strict):
+    """How much of the trace is answered."""
+
+    level: Literal["info", "debug"] = "info"
+    forceEvidence: bool = False
+
+
+class ProviderHints(_Strict):
+    """Wishes about the model, which no model of this service reads."""
+
+    model: str | None = None
+    tier: Literal["nano", "mini", "full"] | None = None
+
+
+class ChatPacket(_Strict):
+    """What a client sends for one turn."""
+
+    packetType: Literal["chat"] = "chat"
+    threadId: Text
+    clientRequestId: Text | None = None
+    message: Annotated[str, StringConstraints(min_length=1, max_length=MAX_MESSAGE_CHARS)]
+    notification_policy: Literal["silent", "muted", "alert", "urgent"] | None = None
+    simulate: JsonValue = None
+    """Decided and answered, and nothing is stored, unless this is absent, null or false."""
+    traceConfig: TraceConfig = TraceConfig()
+    providerHints: ProviderHints | None = None
+    driverBlockRefs: list[JsonValue] | None = None
+    driverBlockInline: list[JsonValue] | None = None
+    evidence: JsonValue = None
+    thread_context_mode: str = "auto"
+    context: TurnContext | None = None
+    meta: dict[str, JsonValue] | None = None
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the turn counts in its thread."""
+        return self.thread_context_mode != OFF and not self.simulate
+
+
+class AcceptedPacket(NamedTuple):
+    """A packet that fits the contract, and the turn that it is."""
+
+    packet: ChatPacket
+    turn: AcceptedTurn
+
+
+class ChatTrace(Struct, frozen=True, omit_defaults=True):
+    """The trace of a turn: its events at the level `debug`, else how many there are of each phase."""
+
+    traceRunId: str
+    level: str
+    eventCount: int
+    events: list[Any] | UnsetType = UNSET
+    phaseCounts: dict[str, int] | UnsetType = UNSET
+
+
+class ChatReply(Struct, frozen=True, omit_defaults=True):
+    """What a packet is answered with."""
+
+    ok: bool
+    transmissionId: str
+    threadId: str
+    messageId: str
+    decision: str
+    rule: int
+    peakGuardrailActive: bool
+    summaryUpdated: bool
+    reason: str
+    source: str
+    trace: ChatTrace
+    response: str | None = None
+    etag: str | UnsetType = UNSET
+    thread_memento: Raw | UnsetType = UNSET
+    """The thread's summary after the turn; absent in the mode `off`."""
+    memento: Raw | UnsetType = UNSET
+    """The same."""
+    affect: Raw | UnsetType = UNSET
+    """The affect of that summary."""
+
+
+class _Memento(Struct):
+    affect: Raw
+
+
+class _Result(Struct, rename="camel"):
+    thread_id: str
+    message_id: str
+    decision: str
+    rule: int
+    peak_guardrail_active: bool
+    summary_updated: bool
+    reason: str
+    source: str
+    etag: str
+    memento: Raw
+    response: str | None = None
+
+
+class UnknownKeysError(InputError):
+    """A packet has keys that the contract does not have."""
+
+    code = "unrecognized_keys"
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        what = f"unrecognized keys: {', '.join(keys)}"
+        super().__init__(what, hint="leave them out; free data belongs into meta")
+        self.keys = list(keys)
+
+
+_result: Final = msgspec.json.Decoder(_Result).decode
+_memento: Final = msgspec.json.Decoder(_Memento).decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def read_packet(body: bytes) -> AcceptedPacket:
+    """Reads a packet.
+
+    Raises:
+        UnknownKeysError: it has keys that the contract does not have.
+        InputError: it breaks the contract otherwise.
+    """
+    place = Place("packet")
+    try:
+        packet = ChatPacket.model_validate_json(body)
+    except ValidationError as error:
+        extra = [each["loc"] for each in error.errors(include_url=False) if each["type"] == "extra_forbidden"]
+        if extra:
+            raise UnknownKeysError([".".join(map(str, location)) for location in extra]) from None
+        raise described(error, ChatPacket, body, place, " in this packet") from None
+    if twice := repeated_key(body):
+        raise place.at(*twice).error("the key stands twice in one object", "keep one of the two")
+    return AcceptedPacket(packet, AcceptedTurn(packet.threadId, _turn_line(packet)))
+
+
+def _turn_line(packet: ChatPacket) -> bytes:
+    """Writes the turn that a packet is."""
+    whole = packet.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    kept = {key: whole[key] for key in TURN_KEYS if whole.get(key) is not None}
+    meta = packet.meta or {}
+    message_id = meta.get("message_id") or meta.get("messageId") or packet.clientRequestId
+    if isinstance(message_id, str) and message_id:
+        kept["messageId"] = message_id
+    return named(_encode(kept))
+
+
+TURN_KEYS: Final = ("threadId", "clientRequestId", "message", "context", "meta")
+"""Keys of a packet that a turn has as well."""
+
+
+def reply_of(packet: ChatPacket, served: ServedTurn, row_id: str) -> bytes:
+    """Writes the reply to a packet whose turn was decided.
+
+    Args:
+        packet: what was sent.
+        served: how its turn ended; it has no problem.
+        row_id: id of the turn, `run.index`.
+    """
+    run, _, index = row_id.rpartition(".")
+    found = _result(served.result)
+    row = TurnRow(int(index), served.code, bytes(served.result), 0, 0, 1)
+    made = events(run, [row], all_phases=True)
+    level = packet.traceConfig.level
+    transmission = f"{run}:{index}"
+    trace = ChatTrace(
+        traceRunId=f"{transmission}:trace",
+        level=level,
+        eventCount=len(made),
+        events=made[-DEBUG_EVENTS:] if level == "debug" else UNSET,
+        phaseCounts=UNSET if level == "debug" else dict(Counter(event["phase"] for event in made)),
+    )
+    is_off = packet.thread_context_mode == OFF
+    return _encode(
+        ChatReply(
+            ok=True,
+            transmissionId=transmission,
+            threadId=found.thread_id,
+            messageId=found.message_id,
+            decision=found.decision,
+            rule=found.rule,
+            peakGuardrailActive=found.peak_guardrail_active,
+            summaryUpdated=found.summary_updated and not is_off,
+            reason=found.reason,
+            source=found.source,
+            trace=trace,
+            response=found.response,
+            etag=UNSET if is_off else found.etag,
+            thread_memento=UNSET if is_off else found.memento,
+            memento=UNSET if is_off else found.memento,
+            affect=UNSET if is_off else _memento(found.memento).affect,
+        )
+    )

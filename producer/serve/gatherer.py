@@ -1,0 +1,228 @@
+"""Gathers turns of all callers into micro-runs, and hands each caller the results of its turns."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from time import monotonic
+from typing import Any, Final, NamedTuple, TypeVar
+
+from producer.serve.micro_runs import MicroRun, MicroRuns, ServedTurn
+from producer.serve.turn_bodies import AcceptedTurn
+from shared.errors import ProctorError
+
+GATHER_S: Final = 0.005
+"""Micro-runs begin at least this far apart; a turn that comes alone waits for none."""
+MOST_TURNS: Final = 500
+MOST_BYTES: Final = 1 << 20
+"""Bounds of a micro-run: it is one chunk, which the workers' order needs."""
+LOOK_S: Final = 0.25
+"""A run that has not been heard of for so long is looked at."""
+ADOPT_S: Final = 30.0
+"""Between two looks for micro-runs of servers that are gone."""
+THREADS: Final = 4
+"""Calls to Redis at a time: one submits, one listens, two read and fold."""
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class Waiting(NamedTuple):
+    """The turns of one request, and who waits for them."""
+
+    turns: Sequence[AcceptedTurn]
+    ids: "asyncio.Future[list[str]]"
+    """Set when they are submitted: `run.index` of each."""
+    results: "asyncio.Future[list[ServedTurn]]"
+    is_kept: bool
+    """Whether the results are kept for whoever asks later."""
+
+
+class _UnderWay(NamedTuple):
+    """A micro-run whose end is awaited."""
+
+    micro: MicroRun
+    requests: Sequence[Waiting]
+    since_s: float
+
+
+class Gatherer:
+    """Decides the turns of one namespace; belongs to one event loop.
+
+    Args:
+        runs: submits and reads micro-runs.
+        max_waiting: turns that may wait for their decisions.
+    """
+
+    def __init__(self, runs: MicroRuns, max_waiting: int) -> None:
+        self._runs, self._max_waiting = runs, max_waiting
+        self._gathered = deque[Waiting]()
+        self._under_way: dict[str, _UnderWay] = {}
+        self._news = asyncio.Event()
+        self._threads = ThreadPoolExecutor(THREADS, "serve")
+        self._tasks = set[asyncio.Task[None]]()
+        self.waiting = 0
+        """Turns that were accepted and have no decision yet."""
+
+    def start(self) -> None:
+        """Begins to submit and to listen."""
+        for work in (self._submit_all, self._listen, self._look, self._adopt):
+            self._spawn(work())
+
+    @property
+    def runs(self) -> MicroRuns:
+        """What submits and reads."""
+        return self._runs
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more turns are to be accepted now."""
+        return self.waiting >= self._max_waiting
+
+    def accept(self, turns: Sequence[AcceptedTurn], *, is_kept: bool = False) -> Waiting:
+        """Puts turns behind those that came before; they are decided whether or not anybody waits.
+
+        Args:
+            turns: consecutive turns of one caller.
+            is_kept: whether results are kept for whoever asks later.
+        """
+        loop = asyncio.get_running_loop()
+        request = Waiting(turns, loop.create_future(), loop.create_future(), is_kept)
+        request.ids.add_done_callback(_seen)
+        request.results.add_done_callback(_seen)
+        self.waiting += len(turns)
+        self._gathered.append(request)
+        self._news.set()
+        return request
+
+    async def drain(self, within_s: float) -> bool:
+        """Waits until no turn waits; returns whether that came to pass in time."""
+        deadline_s = monotonic() + within_s
+        while self.waiting and monotonic() < deadline_s:  # noqa: ASYNC110 - few wait for it, every end changes it
+            await asyncio.sleep(GATHER_S)
+        return not self.waiting
+
+    async def close(self) -> None:
+        """Ends all work; turns that wait are left to the workers."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _submit_all(self) -> None:
+        """Submits what was gathered, one run after the other: their order is that of the turns."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._gathered:
+                began_s = monotonic()
+                await self._submit(self._taken())
+                await asyncio.sleep(max(0.0, began_s + GATHER_S - monotonic()))
+
+    def _taken(self) -> list[Waiting]:
+        """Takes as many requests as fit a micro-run, and at least one."""
+        taken, turns, size = list[Waiting](), 0, 0
+        while self._gathered:
+            request = self._gathered[0]
+            turns += len(request.turns)
+            size += sum(len(turn.line) for turn in request.turns)
+            if taken and (turns > MOST_TURNS or size > MOST_BYTES):
+                break
+            taken.append(self._gathered.popleft())
+        return taken
+
+    async def _submit(self, requests: Sequence[Waiting]) -> None:
+        """Submits the turns of some requests."""
+        turns = [turn for request in requests for turn in request.turns]
+        try:
+            micro = await self._in_thread(partial(self._runs.submit, turns))
+        except ProctorError as error:
+            self._fail(requests, error)
+            return
+        self._under_way[micro.run] = _UnderWay(micro, requests, monotonic())
+        at = 0
+        for request in requests:
+            if not request.ids.done():
+                request.ids.set_result([f"{micro.run}.{at + one}" for one in range(len(request.turns))])
+            at += len(request.turns)
+
+    async def _listen(self) -> None:
+        """Takes runs that the ledger says have ended."""
+        await self._for_ever(self._heard, 0.0)
+
+    async def _heard(self) -> None:
+        for run in await self._in_thread(self._runs.ended):
+            self._end(run)
+
+    async def _look(self) -> None:
+        """Looks at runs of which nothing was heard for a while."""
+        await self._for_ever(self._look_once, LOOK_S)
+
+    async def _look_once(self) -> None:
+        before_s = monotonic() - LOOK_S
+        silent = [run for run, each in self._under_way.items() if each.since_s < before_s]
+        for run in await self._in_thread(partial(self._runs.has_ended, silent)) if silent else ():
+            self._end(run)
+
+    async def _adopt(self) -> None:
+        """Folds runs of servers that are gone."""
+        await self._for_ever(lambda: self._in_thread(self._runs.adopt), ADOPT_S)
+
+    def _end(self, run: str) -> None:
+        """Reads a run that has ended, once."""
+        if each := self._under_way.pop(run, None):
+            self._spawn(self._finish(each))
+
+    async def _finish(self, each: _UnderWay) -> None:
+        """Hands out the results of a run, and folds it."""
+        try:
+            found = await self._in_thread(partial(self._runs.read, each.micro))
+        except ProctorError as error:
+            self._fail(each.requests, error)
+            return
+        at = 0
+        for request in each.requests:
+            if not request.results.done():
+                request.results.set_result(found[at : at + len(request.turns)])
+            at += len(request.turns)
+            self.waiting -= len(request.turns)
+        with suppress(ProctorError):  # another server finds it later
+            if any(request.is_kept for request in each.requests):
+                await self._in_thread(partial(self._runs.keep_result, each.micro.run, found))
+            await self._in_thread(partial(self._runs.fold, each.micro))
+
+    def _fail(self, requests: Sequence[Waiting], error: ProctorError) -> None:
+        """Tells callers that their turns have no result."""
+        for request in requests:
+            self.waiting -= len(request.turns)
+            for future in (request.ids, request.results):
+                if not future.done():
+                    future.set_exception(error)
+
+    async def _for_ever(self, work: Callable[[], Awaitable[None]], pause_s: float) -> None:
+        """Repeats work, also after Redis was away."""
+        while True:
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001 - a server outlives whatever Redis answers
+                logger.warning("serve cannot read", extra={"reason": str(error)})
+                await asyncio.sleep(1.0)
+            await asyncio.sleep(pause_s)
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def _spawn(self, work: "Awaitable[None]") -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _seen(future: "asyncio.Future[Any]") -> None:
+    """Reads the exception of a future that nobody awaits any more, which asyncio would report."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,401 @@
+"""The HTTP service: routes, tokens, bounds, deadlines, drain; what a request means is in other modules."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+from aiohttp import hdrs, web
+
+from producer import api_async
+from producer.access import Access
+from producer.documents import as_json
+from producer.following.events import as_line
+from producer.serve.chat_packets import read_packet, reply_of
+from producer.serve.content_runs import submit_content
+from producer.serve.gatherer import Gatherer, Waiting
+from producer.serve.micro_runs import MicroRuns, ServedTurn
+from producer.serve.openapi import openapi_document
+from producer.serve.replies import (
+    AcceptedReply,
+    DrainingError,
+    ErrorReply,
+    QueueFullError,
+    ServiceError,
+    of_error,
+    of_turn,
+    of_turns,
+    refused,
+    reply,
+)
+from producer.serve.thread_requests import decide_only, read_thread, remove_thread
+from producer.serve.tokens import Tokens
+from producer.serve.turn_bodies import read_turns
+from producer.service_documents import SubmitDocument
+from shared.errors import InfrastructureError, ProctorError, RunStateError, UnknownRunError
+from shared.ledger import Keep
+
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
+"""What is answered without a token."""
+NAMESPACE: Final = "namespace"
+CARE_S: Final = 1.0
+REMOVALS: Final = 40
+REMOVAL_PAUSE_S: Final = 0.05
+"""A thread is removed while no turn of its namespace is being decided; this often it is tried."""
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """How turns are taken."""
+
+    tokens: Tokens
+    summary_policy: str
+    deadline_s: float = 30.0
+    """How long a caller waits for decisions unless it says otherwise."""
+    max_waiting: int = 10_000
+    """Turns that may wait for decisions; more are answered with 429."""
+    max_body_bytes: int = 4 << 20
+    grace_s: float = 10.0
+    """How long turns that were accepted may take after the service was asked to end."""
+    keep: Keep = field(default_factory=Keep)
+
+
+class Service:
+    """Answers requests.
+
+    Args:
+        access: the way to Redis, connected.
+        options: how turns are taken.
+    """
+
+    def __init__(self, access: Access, options: ServeOptions) -> None:
+        self._access, self._options = access, options
+        self._gatherers = {
+            name: Gatherer(MicroRuns(access, name, options.summary_policy, options.keep), options.max_waiting)
+            for name in options.tokens.namespaces
+        }
+        self._is_draining = False
+
+    def routes(self) -> list[web.RouteDef]:
+        """Returns what is served."""
+        return [
+            web.route(hdrs.METH_GET, "/healthz", self.health),
+            web.route(hdrs.METH_GET, "/readyz", self.readiness),
+            web.route(hdrs.METH_GET, "/openapi.json", self.openapi),
+            web.route(hdrs.METH_POST, "/v1/turns", self.turns),
+            web.route(hdrs.METH_GET, "/v1/turns/{turn}", self.turn),
+            web.route(hdrs.METH_POST, "/v1/chat", self.chat),
+            web.route(hdrs.METH_GET, "/v1/threads/{thread}", self.thread),
+            web.route(hdrs.METH_DELETE, "/v1/threads/{thread}", self.remove_thread),
+            web.route(hdrs.METH_POST, "/v1/runs", self.submit_run),
+            web.route(hdrs.METH_GET, "/v1/runs/{run}", self.run),
+            web.route(hdrs.METH_GET, "/v1/runs/{run}/events", self.run_events),
+        ]
+
+    def start(self) -> None:
+        """Begins to take turns."""
+        for gatherer in self._gatherers.values():
+            gatherer.start()
+
+    async def drain(self) -> None:
+        """Takes no more turns, and waits for those that were accepted."""
+        self._is_draining = True
+        waits = (each.drain(self._options.grace_s) for each in self._gatherers.values())
+        await asyncio.gather(*waits)
+
+    async def close(self) -> None:
+        """Ends all work."""
+        await asyncio.gather(*(each.close() for each in self._gatherers.values()))
+
+    @web.middleware
+    async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Finds the namespace of a request by its token, and makes responses of errors of ours."""
+        began_s = monotonic()
+        if request.path not in OPEN_PATHS:
+            namespace = self._options.tokens.namespace_of(request.headers.get(hdrs.AUTHORIZATION))
+            if namespace is None:
+                return refused(
+                    "unauthorized",
+                    "no known token",
+                    401,
+                    "send the header `Authorization: Bearer TOKEN`",
+                    headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
+                )
+            request[NAMESPACE] = namespace
+        try:
+            response = await handler(request)
+        except ProctorError as error:
+            response = of_error(error)
+        except web.HTTPException as error:
+            response = refused(error.reason.lower().replace(" ", "_"), error.reason, error.status)
+        except Exception:
+            logger.exception("request failed", extra={"path": request.path})
+            response = refused("internal", "the service failed on this request; its log has the reason", 500)
+        logger.info(
+            "request",
+            extra={
+                "method": request.method,
+                "path": request.path,
+                "status": response.status,
+                "ms": round((monotonic() - began_s) * 1000, 1),
+            },
+        )
+        return response
+
+    async def health(self, _request: web.Request) -> web.Response:
+        """Says that the process answers."""
+        return reply(b'{"status":"ok"}')
+
+    async def readiness(self, _request: web.Request) -> web.Response:
+        """Says whether turns are taken: Redis answers, and the service is not about to end."""
+        if self._is_draining:
+            raise DrainingError("the service ends")
+        await asyncio.to_thread(self._access.impatient_store.list, limit=1)
+        return reply(b'{"status":"ready"}')
+
+    async def openapi(self, _request: web.Request) -> web.Response:
+        """Describes the service."""
+        return reply(msgspec.json.encode(openapi_document()))
+
+    async def turns(self, request: web.Request) -> web.Response:
+        """Decides turns, and waits for the decisions."""
+        gatherer = self._open_gatherer(request)
+        body = read_turns(await request.read())
+        if request.query.get("wait") == "0":
+            return reply(AcceptedReply(await gatherer.accept(body.turns, is_kept=True).ids), 202)
+        waiting = gatherer.accept(body.turns)
+        found = await self._decided(request, waiting)
+        if found is None:
+            return self._late(request, waiting)
+        return of_turns(found) if body.is_list else of_turn(found[0])
+
+    async def turn(self, request: web.Request) -> web.Response:
+        """Answers how a turn ended for whose decision nobody waited."""
+        runs = self._gatherers[request[NAMESPACE]].runs
+        found = await asyncio.to_thread(runs.kept_result, path_of(request).turn)
+        return of_turn(found) if found else reply(b'{"status":"pending"}', 202)
+
+    async def chat(self, request: web.Request) -> web.Response:
+        """Decides the turn of a packet, as the document's server does."""
+        gatherer = self._open_gatherer(request)
+        packet, turn = read_packet(await request.read())
+        found: Sequence[ServedTurn]
+        if not packet.is_stored:
+            policy = self._options.summary_policy
+            found = [await asyncio.to_thread(decide_only, self._access, request[NAMESPACE], turn, policy)]
+            ids = [f"{uuid4()}.0"]
+        else:
+            waiting = gatherer.accept([turn])
+            decided = await self._decided(request, waiting)
+            if decided is None:
+                return self._late(request, waiting)
+            found, ids = decided, await waiting.ids
+        return of_turn(found[0]) if found[0].problem else reply(reply_of(packet, found[0], ids[0]))
+
+    async def thread(self, request: web.Request) -> web.Response:
+        """Answers the state of a thread."""
+        found = await asyncio.to_thread(
+            read_thread, self._access, request[NAMESPACE], path_of(request).thread
+        )
+        if request.headers.get(hdrs.IF_NONE_MATCH, "").strip('"') == found.etag:
+            return web.Response(status=304, headers={hdrs.ETAG: f'"{found.etag}"'})
+        return reply(found, headers={hdrs.ETAG: f'"{found.etag}"'})
+
+    async def remove_thread(self, request: web.Request) -> web.Response:
+        """Removes a thread."""
+        condition = request.headers.get(hdrs.IF_MATCH)
+        etag = None if condition is None else condition.strip('"')
+        thread = path_of(request).thread
+        for attempt in range(REMOVALS):
+            try:
+                await asyncio.to_thread(remove_thread, self._access, request[NAMESPACE], thread, etag)
+                return web.Response(status=204)
+            except RunStateError:  # turns of others are being decided, which takes some milliseconds
+                if attempt == REMOVALS - 1:
+                    raise
+                await asyncio.sleep(REMOVAL_PAUSE_S)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def submit_run(self, request: web.Request) -> web.Response:
+        """Submits a file as a run: the body is its content."""
+        name = request.query.get("name", "")
+        content = await request.read()
+        key = request.headers.get("Idempotency-Key", "")
+        submitted = await asyncio.to_thread(
+            submit_content, self._access, content, request[NAMESPACE], name=name, idempotency_key=key
+        )
+        document = SubmitDocument(
+            run_id=submitted.run,
+            kind=submitted.kind.name,
+            total=submitted.total,
+            threads=submitted.threads,
+            duplicate=submitted.duplicate,
+        )
+        return reply(document, 202, headers={hdrs.LOCATION: f"/v1/runs/{submitted.run}"})
+
+    async def run(self, request: web.Request) -> web.Response:
+        """Answers the document of a run."""
+        run = await self._own_run(request)
+        document = await api_async.report(self._access, run)
+        return reply(as_json(document).encode())
+
+    async def run_events(self, request: web.Request) -> web.StreamResponse:
+        """Sends the events of a run until it has ended."""
+        run = await self._own_run(request)
+        response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: "text/event-stream"})
+        await response.prepare(request)
+        async for event in api_async.follow(self._access, run):
+            await response.write(f"data: {as_line(event)}\n\n".encode())
+        await response.write_eof()
+        return response
+
+    async def _own_run(self, request: web.Request) -> str:
+        """Returns the run of a request, which is of its namespace.
+
+        Raises:
+            UnknownRunError: there is none, or it is of another namespace.
+        """
+        run = path_of(request).run
+        info = await asyncio.to_thread(self._access.impatient_store.info, run)
+        if info.namespace != request[NAMESPACE]:
+            raise UnknownRunError(f"no run is called {run}", run=run)
+        return run
+
+    def _open_gatherer(self, request: web.Request) -> Gatherer:
+        """Returns what takes the turns of a request.
+
+        Raises:
+            QueueFullError: too many turns wait.
+            DrainingError: the service is about to end.
+        """
+        gatherer = self._gatherers[request[NAMESPACE]]
+        if self._is_draining:
+            raise DrainingError("the service ends")
+        if gatherer.is_full:
+            raise QueueFullError(f"{gatherer.waiting:,} turns wait", hint="send again after a moment")
+        return gatherer
+
+    async def _decided(self, request: web.Request, waiting: Waiting) -> Sequence[ServedTurn] | None:
+        """Waits for results until the deadline of a request; None if it passes."""
+        deadline_s = _deadline_of(request, self._options.deadline_s)
+        try:
+            return await asyncio.wait_for(asyncio.shield(waiting.results), deadline_s)
+        except TimeoutError:
+            return None
+
+    def _late(self, request: web.Request, waiting: Waiting) -> web.Response:
+        """Says that turns will be decided later than their caller waits."""
+        ids = waiting.ids.result() if waiting.ids.done() and not waiting.ids.exception() else []
+        deadline_s = _deadline_of(request, self._options.deadline_s)
+        what = f"no decision within {deadline_s:g} s; the turns count, and are decided later"
+        return reply(ErrorReply(ServiceError("deadline", what), ids=ids), 504)
+
+
+class Named(msgspec.Struct, frozen=True):
+    """What stands in the path of a request."""
+
+    turn: str = ""
+    thread: str = ""
+    run: str = ""
+
+
+def path_of(request: web.Request) -> Named:
+    """Reads what stands in the path of a request."""
+    return msgspec.convert(dict(request.match_info), Named)
+
+
+def _deadline_of(request: web.Request, usual_s: float) -> float:
+    """Reads how long a caller waits."""
+    text = request.query.get("timeout_s")
+    if text is None:
+        return usual_s
+    try:
+        return min(max(float(text), 0.001), 10 * usual_s)
+    except ValueError:
+        raise web.HTTPBadRequest(reason="timeout_s is not a number of seconds") from None
+
+
+@asynccontextmanager
+async def running(access: Access, options: ServeOptions, host: str, port: int) -> AsyncIterator[str]:
+    """Serves while the block runs; yields the base URL.
+
+    Args:
+        access: the way to Redis, connected.
+        options: how turns are taken.
+        host: address to listen on.
+        port: where to listen; 0 takes a free one.
+
+    Raises:
+        InfrastructureError: the port cannot be had.
+    """
+    service = Service(access, options)
+    app = web.Application(middlewares=[service.guard], client_max_size=options.max_body_bytes)
+    app.add_routes(service.routes())
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=options.grace_s)
+    await runner.setup()
+    service.start()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise InfrastructureError(
+                f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0).lower()}",
+                hint="choose another port, or --port 0 for a free one",
+            ) from None
+        yield f"http://{host}:{runner.addresses[0][1]}"
+        await service.drain()
+    finally:
+        await runner.cleanup()
+        await service.close()
+
+
+def serve(
+    access: Access,
+    options: ServeOptions,
+    address: tuple[str, int],
+    on_ready: Callable[[str], None],
+    care: Callable[[], None],
+) -> None:
+    """Serves until SIGINT or SIGTERM, then until accepted turns are decided.
+
+    Args:
+        access: the way to Redis, connected.
+        options: how turns are taken.
+        address: host and port to listen on; port 0 takes a free one.
+        on_ready: called with the base URL once requests are accepted.
+        care: called each second in a thread; what it raises is logged.
+
+    Raises:
+        InfrastructureError: the port cannot be had.
+    """
+
+    async def take_care() -> None:
+        while True:
+            await asyncio.sleep(CARE_S)
+            try:
+                await asyncio.to_thread(care)
+            except ProctorError as error:
+                logger.warning("workers", extra={"reason": error.message})
+
+    async def until_signalled() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        async with running(access, options, *address) as url:
+            on_ready(url)
+            caring = asyncio.create_task(take_care())
+            await stop.wait()
+            caring.cancel()
+
+    asyncio.run(until_signalled())

@@ -1,0 +1,286 @@
+"""Micro-runs: some turns of one namespace, submitted as a run, read when it has ended, and folded away.
+
+Every call here waits for Redis, and is made from a thread.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from json import dumps
+from secrets import token_hex
+from typing import Any, Final, NamedTuple
+
+from msgspec import Raw, Struct
+from msgspec.json import Decoder, Encoder
+
+from producer.access import Access
+from producer.run_ids import SERVED_PREFIX
+from producer.serve.turn_bodies import AcceptedTurn
+from producer.turns.load import TurnColumns, chunked
+from producer.turns.report.opened_rows import outcome, result_line
+from shared import keys
+from shared.clock import now_ms
+from shared.codecs.turn_batches import unpack_batch
+from shared.errors import UnknownRunError
+from shared.kinds import TURNS
+from shared.ledger import Keep, Wake
+from shared.ledger.bounds import FIRST_LAYOUT
+from shared.names import FINAL_STATES, Outcome
+from shared.runs import RunInfo
+from shared.runs.pages import ChunkFields, PageReader, TurnRow
+
+ADOPTED_MS: Final = 60_000
+"""How long ago a run of another server must have ended to be folded here."""
+CHUNK: Final = "0"
+"""The one chunk of a micro-run: its turns are published together, before those of the next."""
+SOURCE: Final = "proctor serve"
+RESULTS_TTL_S: Final = 3_600
+"""How long a micro-run waits to be folded, if all servers of its namespace are gone."""
+WAIT_S: Final = 1
+"""How long one wait for ended runs takes, in whole seconds."""
+MOST_ENDED: Final = 200
+"""Runs that one wait returns."""
+LATENCY_BOUNDS_MS: Final = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 1_000, 5_000)
+"""Upper bounds of the counters of latency; what is above the last is counted as `more`."""
+
+
+class TurnProblem(Struct, frozen=True):
+    """Why a turn was not decided."""
+
+    code: str
+    message: str
+
+
+class ServedTurn(NamedTuple):
+    """How a turn ended."""
+
+    code: str
+    """See `shared.codecs.turn_batches`."""
+    result: Raw
+    """As the row of a run has it."""
+    problem: TurnProblem | None
+    """None where it was decided."""
+
+
+class _ErrorLine(Struct):
+    error: TurnProblem
+    result: Raw
+
+
+class KeptResult(Struct, frozen=True):
+    """How a turn ended for whose decision nobody waited."""
+
+    code: str
+    result: Raw
+    problem: TurnProblem | None
+
+
+class KeptTurn(Struct, frozen=True):
+    """A turn in the stream of a namespace."""
+
+    at_ms: int
+    """When it was accepted, epoch milliseconds."""
+    latency_ms: int
+    """From there to the decision."""
+    code: str
+    """How it ended, see `shared.codecs.turn_batches`."""
+    turn: Raw
+    """As it was sent."""
+    result: Raw
+    """As it was answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class MicroRun:
+    """A run that was submitted."""
+
+    run: str
+    turns: Sequence[AcceptedTurn]
+    accepted_ms: int
+    batches: int
+    """Threads among its turns."""
+    wakes: Sequence[Wake] = field(default=())
+
+
+class MicroRuns:
+    """Submits, reads and folds the micro-runs of one server.
+
+    Args:
+        access: the way to Redis, connected.
+        namespace: of the threads.
+        summary_policy: as of a run of turns.
+        keep: what stays of the turns.
+    """
+
+    def __init__(self, access: Access, namespace: str, summary_policy: str, keep: Keep) -> None:
+        self._access, self.namespace, self._policy, self._keep = access, namespace, summary_policy, keep
+        self.listener = token_hex(8)
+        """Name under which the ledger tells which runs have ended."""
+        self._made = 0
+
+    def submit(self, turns: Sequence[AcceptedTurn]) -> MicroRun:
+        """Submits turns as a run; their order in a thread is the order in which runs are submitted.
+
+        Raises:
+            ProctorError: Redis does not take it; whether workers decide the turns is then unknown.
+        """
+        self._made += 1
+        run = f"{SERVED_PREFIX}{self.listener}-{self._made}"
+        accepted_ms, ledger = now_ms(), self._access.ledger
+        columns = TurnColumns(
+            list(range(len(turns))), [turn.thread for turn in turns], [turn.line for turn in turns]
+        )
+        [chunk] = chunked([columns], turns=len(turns))
+        snapshot = {
+            "v": 1,
+            "submitted_ms": accepted_ms,
+            "source": SOURCE,
+            "summary_policy": self._policy,
+        }
+        ledger.open(
+            run,
+            kind=TURNS.name,
+            namespace=self.namespace,
+            key="",
+            token=self.listener,
+            snapshot=dumps(snapshot | {"live": None, "model": None}).encode(),
+            ttl_s=RESULTS_TTL_S,
+            layout=FIRST_LAYOUT,
+            tells=self.listener,
+        )
+        ledger.load(run, self.listener, chunk.payloads, {CHUNK: chunk.plan})
+        wakes = ledger.seal(run, self.listener, len(turns), "")
+        self._access.publisher.publish(wakes)
+        return MicroRun(run, turns, accepted_ms, len(chunk.payloads))
+
+    def ended(self) -> list[str]:
+        """Waits for runs that end, at most `WAIT_S`; returns their ids."""
+        client, key = self._access.client, keys.ended_key(self.listener)
+        first = client.blpop([key], timeout=WAIT_S)
+        if first is None:
+            return []
+        more = client.lpop(key, MOST_ENDED) or []
+        return [run.decode() for run in (first[1], *more)]
+
+    def has_ended(self, runs: Sequence[str]) -> list[str]:
+        """Returns which of these runs have ended, or are gone: what a lost message would have said."""
+        with self._access.client.pipeline(transaction=False) as pipeline:
+            for run in runs:
+                pipeline.hget(keys.run_key(run), "state")
+            states = pipeline.execute()
+        return [
+            run
+            for run, state in zip(runs, states, strict=True)
+            if not state or state.decode() in FINAL_STATES
+        ]
+
+    def read(self, micro: MicroRun) -> list[ServedTurn]:
+        """Reads the results of a run that has ended, in the order of its turns.
+
+        Raises:
+            UnknownRunError: it is gone, or was ended without all results.
+        """
+        rows = {row.index: row for row in self._rows(micro)}
+        if len(rows) < len(micro.turns):
+            raise UnknownRunError(f"{micro.run} was removed, or ended without a result", run=micro.run)
+        return [served(rows[at]) for at in range(len(micro.turns))]
+
+    def fold(self, micro: MicroRun) -> None:
+        """Adds the turns of a run that has ended to the stream of the namespace, and removes the run."""
+        rows = sorted(self._rows(micro), key=lambda row: row.index)
+        counters, kept = Counter[str](), list[bytes]()
+        moment = datetime.fromtimestamp(micro.accepted_ms / 1000, UTC)
+        for row in rows:
+            latency_ms = max(0, row.finished_ms - micro.accepted_ms)
+            words = (f"turns {row.code[:2]}", f"latency {latency_bound(latency_ms)}")
+            counters.update(f"{moment:%H} {word}" for word in words)
+            turn, found = micro.turns[row.index], served(row)
+            kept.append(
+                _encode(KeptTurn(micro.accepted_ms, latency_ms, row.code, Raw(turn.line), found.result))
+            )
+        self._access.ledger.fold(micro.run, f"{moment:%Y-%m-%d}", counters, kept, keep=self._keep)
+
+    def keep_result(self, run: str, found: Sequence[ServedTurn]) -> None:
+        """Keeps results for callers that did not wait, under `run.index`."""
+        with self._access.client.pipeline(transaction=False) as pipeline:
+            for index, turn in enumerate(found):
+                key = keys.served_result_key(self.namespace, f"{run}.{index}")
+                pipeline.set(key, _encode(KeptResult(turn.code, turn.result, turn.problem)), ex=RESULTS_TTL_S)
+            pipeline.execute()
+
+    def kept_result(self, turn_id: str) -> ServedTurn | None:
+        """Reads the result of a turn for whose decision nobody waited; None while there is none.
+
+        Raises:
+            UnknownRunError: there is no such turn, or its time is over.
+        """
+        client = self._access.client
+        found: Any = client.get(keys.served_result_key(self.namespace, turn_id))
+        if found is not None:
+            kept = _kept(found)
+            return ServedTurn(kept.code, kept.result, kept.problem)
+        run = turn_id.rpartition(".")[0]
+        namespace: Any = client.hget(keys.run_key(run), "ns") if run.startswith(SERVED_PREFIX) else None
+        if namespace is None or namespace.decode() != self.namespace:
+            raise UnknownRunError(f"there is no turn {turn_id}", run=run)
+        return None
+
+    def adopt(self) -> None:
+        """Folds micro-runs that ended a while ago and that no server has folded: theirs is gone."""
+        before_ms = now_ms() - ADOPTED_MS
+        for run in self._access.impatient_store.ids():
+            if run.startswith(SERVED_PREFIX) and not run.startswith(f"{SERVED_PREFIX}{self.listener}"):
+                with suppress(UnknownRunError):
+                    info = self._access.impatient_store.info(run)
+                    if info.is_final and (info.finished_ms or 0) < before_ms:
+                        self.fold(self._stored(info))
+
+    def _stored(self, info: RunInfo) -> MicroRun:
+        """Makes a run of what is stored of it."""
+        turns = dict[int, AcceptedTurn]()
+        payloads: list[Any] = self._access.client.hvals(keys.items_key(info.run))
+        for indexes, body in map(unpack_batch, payloads):
+            lines = zip(indexes, body.split(b"\n"), strict=True)
+            turns.update((index, AcceptedTurn("", line)) for index, line in lines)
+        ordered = [turns[at] for at in sorted(turns)]
+        return MicroRun(info.run, ordered, info.created_ms, len(payloads))
+
+    def _rows(self, micro: MicroRun) -> list[TurnRow]:
+        """Reads what is there of the rows of a run."""
+        client = self._access.client
+        found: dict[Any, Any] = client.hgetall(keys.results_key(micro.run))
+        items: dict[Any, Any] = {}
+        if len(found) != micro.batches or any(b"x0p" in value[:200] for value in found.values()):
+            items = client.hgetall(keys.items_key(micro.run))
+        reader = PageReader(
+            lambda fields: [found.get(name.encode()) for name in fields],
+            lambda fields: [items.get(name.encode()) for name in fields],
+            with_open=False,
+        )
+        chunk = ChunkFields(0, 0, [f"{CHUNK}.{at}" for at in range(micro.batches)])
+        return [row for page in reader.pages([chunk]) for row in page]
+
+
+_encode: Final = Encoder().encode
+_error: Final = Decoder(_ErrorLine).decode
+_kept: Final = Decoder(KeptResult).decode
+
+
+def served(row: TurnRow) -> ServedTurn:
+    """Returns how a turn ended, of its row."""
+    line = result_line(row)
+    if outcome(row.code) is Outcome.DECIDED:
+        return ServedTurn(row.code, Raw(line), None)
+    found = _error(line)
+    return ServedTurn(row.code, found.result, found.error)
+
+
+def latency_bound(latency_ms: int) -> str:
+    """Returns the name of the counter of a latency.
+
+    >>> latency_bound(0), latency_bound(8), latency_bound(60_000)
+    ('1', '10', 'more')
+    """
+    return next((str(bound) for bound in LATENCY_BOUNDS_MS if latency_ms <= bound), "more")

@@ -1,0 +1,241 @@
+"""Describes the service in OpenAPI 3.1, with the schemas of its contracts."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from pydantic.json_schema import models_json_schema
+
+from producer.serve.chat_packets import ChatPacket, ChatReply
+from producer.serve.replies import AcceptedReply, ErrorReply
+from producer.serve.thread_requests import ThreadReply
+from producer.service_documents import SubmitDocument
+from producer.turns.documents import TurnResult
+from shared.contracts.turns import Turn
+
+VERSION: Final = "1"
+REF: Final = "#/components/schemas/{}"
+JSON: Final = "application/json"
+
+Object = Mapping[str, Any]
+
+
+def openapi_document() -> dict[str, Any]:
+    """Returns the document.
+
+    >>> sorted(openapi_document()["paths"])[:3]
+    ['/healthz', '/openapi.json', '/readyz']
+    """
+    schemas = _schemas()
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Proctor",
+            "version": VERSION,
+            "description": "Turns of conversations are decided while people talk.",
+        },
+        "security": [{"token": []}],
+        "paths": _PATHS,
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": schemas,
+        },
+    }
+
+
+def _schemas() -> dict[str, Any]:
+    """Collects the schemas of what is sent and answered."""
+    _, sent = models_json_schema(
+        [(Turn, "validation"), (ChatPacket, "validation")], ref_template=REF.format("{model}")
+    )
+    _, answered = msgspec.json.schema_components(
+        [ErrorReply, AcceptedReply, ThreadReply, ChatReply, SubmitDocument, TurnResult],
+        ref_template=REF.format("{name}"),
+    )
+    several = {
+        "type": "object",
+        "properties": {
+            "results": {"type": "array", "items": {"anyOf": [_ref("TurnResult"), _ref("ErrorReply")]}}
+        },
+        "required": ["results"],
+    }
+    body = {
+        "oneOf": [
+            _ref("Turn"),
+            {
+                "type": "object",
+                "properties": {
+                    "turns": {"type": "array", "items": _ref("Turn"), "minItems": 1, "maxItems": 500}
+                },
+                "required": ["turns"],
+                "additionalProperties": False,
+            },
+        ]
+    }
+    return {**sent["$defs"], **answered, "TurnBody": body, "TurnResults": several}
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": REF.format(name)}
+
+
+def _answers(*named: tuple[int, str, str]) -> dict[str, Any]:
+    """Lists responses: status, description, schema (empty: no body)."""
+    every = [*named, (401, "No known token.", "ErrorReply")]
+    return {
+        str(status): {"description": text, **({"content": {JSON: {"schema": _ref(name)}}} if name else {})}
+        for status, text, name in every
+    }
+
+
+def _sends(name: str) -> dict[str, Any]:
+    return {"required": True, "content": {JSON: {"schema": _ref(name)}}}
+
+
+def _parameter(name: str, where: str, text: str, kind: str = "string") -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": where,
+        "description": text,
+        "required": where == "path",
+        "schema": {"type": kind},
+    }
+
+
+_ERRORS: Final = (
+    (400, "The request breaks the contract.", "ErrorReply"),
+    (429, "Too many turns wait; send again after `Retry-After`.", "ErrorReply"),
+    (503, "Redis is away, or the service ends.", "ErrorReply"),
+)
+_LATE: Final = (504, "Not decided before the deadline; the turns count.", "ErrorReply")
+_CONFLICT: Final = (409, "The thread is in another state, or the request id has other content.", "ErrorReply")
+_REFUSED: Final = (422, "The turn could not be decided.", "ErrorReply")
+_OPEN: Final[list[Any]] = []
+_TIMEOUT: Final = _parameter("timeout_s", "query", "How long to wait for decisions.", "number")
+_THREAD: Final = _parameter("thread", "path", "Id of the thread.")
+_RUN: Final = _parameter("run", "path", "Id of the run.")
+_ANY: Final[Object] = {"schema": {}}
+
+_PATHS: Final[Object] = {
+    "/healthz": {
+        "get": {
+            "summary": "The process answers.",
+            "security": _OPEN,
+            "responses": {"200": {"description": "It does."}},
+        }
+    },
+    "/readyz": {
+        "get": {
+            "summary": "Turns are taken.",
+            "security": _OPEN,
+            "responses": {"200": {"description": "They are."}, "503": {"description": "They are not."}},
+        }
+    },
+    "/openapi.json": {
+        "get": {
+            "summary": "This document.",
+            "security": _OPEN,
+            "responses": {"200": {"description": "OpenAPI 3.1."}},
+        }
+    },
+    "/v1/turns": {
+        "post": {
+            "summary": "Decide one turn, or several.",
+            "parameters": [
+                _parameter("wait", "query", "0: answer when they are stored.", "string"),
+                _TIMEOUT,
+            ],
+            "requestBody": _sends("TurnBody"),
+            "responses": _answers(
+                (200, "The result, or `results` in the order of the turns.", "TurnResult"),
+                (202, "Stored; with `wait=0`.", "AcceptedReply"),
+                _CONFLICT,
+                _REFUSED,
+                _LATE,
+                *_ERRORS,
+            ),
+        }
+    },
+    "/v1/turns/{turn}": {
+        "get": {
+            "summary": "The result of a turn that was sent with `wait=0`.",
+            "parameters": [_parameter("turn", "path", "Its id.")],
+            "responses": _answers(
+                (200, "The result.", "TurnResult"),
+                (202, "Not decided yet.", ""),
+                (404, "There is no such turn, or its time is over.", "ErrorReply"),
+                _CONFLICT,
+                _REFUSED,
+                *_ERRORS,
+            ),
+        }
+    },
+    "/v1/chat": {
+        "post": {
+            "summary": "Decide the turn of a packet.",
+            "parameters": [_TIMEOUT],
+            "requestBody": _sends("ChatPacket"),
+            "responses": _answers(
+                (200, "Decision, memento, affect and trace.", "ChatReply"),
+                _CONFLICT,
+                _REFUSED,
+                _LATE,
+                *_ERRORS,
+            ),
+        }
+    },
+    "/v1/threads/{thread}": {
+        "get": {
+            "summary": "The state of a thread.",
+            "parameters": [_THREAD],
+            "responses": _answers(
+                (200, "Its memento; the etag is also a header.", "ThreadReply"),
+                (304, "As `If-None-Match` has it.", ""),
+                (404, "There is no such thread.", "ErrorReply"),
+                *_ERRORS,
+            ),
+        },
+        "delete": {
+            "summary": "Remove a thread.",
+            "parameters": [_THREAD, _parameter("If-Match", "header", "Only in this state.")],
+            "responses": _answers(
+                (204, "It is gone.", ""),
+                (404, "There is no such thread.", "ErrorReply"),
+                (409, "Turns of the namespace are being decided.", "ErrorReply"),
+                (412, "It is in another state.", "ErrorReply"),
+                *_ERRORS,
+            ),
+        },
+    },
+    "/v1/runs": {
+        "post": {
+            "summary": "Submit the content of a file as a run.",
+            "parameters": [
+                _parameter("name", "query", "What people call the run."),
+                _parameter("Idempotency-Key", "header", "The same key again returns the same run."),
+            ],
+            "requestBody": {"required": True, "content": {"application/octet-stream": _ANY}},
+            "responses": _answers((202, "Submitted.", "SubmitDocument"), _CONFLICT, *_ERRORS),
+        }
+    },
+    "/v1/runs/{run}": {
+        "get": {
+            "summary": "The document of a run.",
+            "parameters": [_RUN],
+            "responses": {
+                **_answers((404, "There is no such run.", "ErrorReply"), *_ERRORS),
+                "200": {"description": "As `proctor runs show --json` prints it.", "content": {JSON: _ANY}},
+            },
+        }
+    },
+    "/v1/runs/{run}/events": {
+        "get": {
+            "summary": "The events of a run until its end, as server-sent events.",
+            "parameters": [_RUN],
+            "responses": {
+                **_answers((404, "There is no such run.", "ErrorReply"), *_ERRORS),
+                "200": {"description": "An event in each `data`.", "content": {"text/event-stream": _ANY}},
+            },
+        }
+    },
+}

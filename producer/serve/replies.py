@@ -1,0 +1,124 @@
+"""What the service answers: documents with types, and errors with a code, a sentence and a hint."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from aiohttp import hdrs, web
+from msgspec import UNSET, Struct, UnsetType
+
+from producer.serve.chat_packets import UnknownKeysError
+from producer.serve.micro_runs import ServedTurn
+from producer.serve.thread_requests import ConditionError, UnknownThreadError
+from shared.errors import (
+    IdempotencyConflictError,
+    InfrastructureError,
+    NoRoomError,
+    ProctorError,
+    RunStateError,
+    UnknownRunError,
+)
+
+RETRY_AFTER_S: Final = 1
+"""When a caller may try again whose turns were not taken."""
+CONFLICTS: Final = frozenset({"etag_conflict", "idempotency_conflict"})
+"""Codes of turns that depend on another state of their thread, or of their request."""
+
+
+class ServiceError(Struct, frozen=True):
+    """Why a request has no result."""
+
+    code: str
+    message: str
+    hint: str = ""
+    unrecognized_keys: list[str] | UnsetType = UNSET
+    """Keys that the contract does not have."""
+
+
+class ErrorReply(Struct, frozen=True, omit_defaults=True):
+    """What every error answers."""
+
+    error: ServiceError
+    ids: list[str] | UnsetType = UNSET
+    """Ids of turns that count although their caller waits no more."""
+
+
+class AcceptedReply(Struct, frozen=True):
+    """Turns that are decided without their caller."""
+
+    ids: list[str]
+    """Where `GET /v1/turns/ID` finds each result."""
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def reply(
+    document: Struct | bytes, status: int = 200, *, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """Makes a response of a document."""
+    body = document if isinstance(document, bytes) else _encode(document)
+    return web.Response(body=body, status=status, content_type="application/json", headers=headers)
+
+
+def refused(
+    code: str, message: str, status: int, hint: str = "", *, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """Makes the response of an error."""
+    return reply(ErrorReply(ServiceError(code, message, hint)), status, headers=headers)
+
+
+class QueueFullError(ProctorError):
+    """Too many turns wait for decisions."""
+
+    code = "queue_full"
+
+
+class DrainingError(ProctorError):
+    """The service is about to end and takes nothing more."""
+
+    code = "draining"
+
+
+_STATUSES: Final[Sequence[tuple[type[ProctorError], int]]] = (
+    (QueueFullError, 429),
+    (DrainingError, 503),
+    (UnknownThreadError, 404),
+    (UnknownRunError, 404),
+    (ConditionError, 412),
+    (RunStateError, 409),
+    (IdempotencyConflictError, 409),
+    (NoRoomError, 429),
+    (InfrastructureError, 503),
+)
+"""Statuses of errors; of all others 400."""
+LATER: Final = frozenset({429, 503})
+"""Statuses after which a caller may try again."""
+
+
+def of_error(error: ProctorError) -> web.Response:
+    """Makes the response of an error of ours."""
+    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 400)
+    headers = {str(hdrs.RETRY_AFTER): str(RETRY_AFTER_S)} if status in LATER else {}
+    keys = error.keys if isinstance(error, UnknownKeysError) else UNSET
+    document = ErrorReply(ServiceError(error.code, error.message, error.hint or "", unrecognized_keys=keys))
+    return reply(document, status, headers=headers)
+
+
+def of_turn(turn: ServedTurn) -> web.Response:
+    """Makes the response of a single turn: its result, with the etag of its thread."""
+    if turn.problem is None:
+        return reply(bytes(turn.result))
+    status = 409 if turn.problem.code in CONFLICTS else 422
+    return refused(turn.problem.code, turn.problem.message, status)
+
+
+def of_turns(turns: Sequence[ServedTurn]) -> web.Response:
+    """Makes the response of several turns, in their order."""
+    parts = [
+        bytes(turn.result)
+        if turn.problem is None
+        else _encode(ErrorReply(ServiceError(turn.problem.code, turn.problem.message)))
+        for turn in turns
+    ]
+    return reply(b'{"results":[' + b",".join(parts) + b"]}")

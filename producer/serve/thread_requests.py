@@ -1,0 +1,82 @@
+"""Threads of a namespace over HTTP: their state, a decision that stores nothing, and their removal."""
+
+from secrets import token_hex
+
+from msgspec import Raw, Struct
+
+from producer.access import Access
+from producer.serve.micro_runs import ServedTurn, served
+from producer.serve.turn_bodies import AcceptedTurn
+from shared.clock import now_ms
+from shared.codecs.turn_batches import pack_batch
+from shared.codecs.turn_lines import expand
+from shared.errors import ProctorError
+from shared.runs import TurnRow
+from shared.runs.threads import ThreadStore
+from worker.breakpoint.thread_decider import Batch, RunPolicy, decide_thread, public_state
+
+
+class UnknownThreadError(ProctorError):
+    """A namespace has no such thread."""
+
+    code = "unknown_thread"
+
+
+class ConditionError(ProctorError):
+    """A thread is in another state than the request wants it to be."""
+
+    code = "etag_conflict"
+
+
+class ThreadReply(Struct, frozen=True):
+    """The state of a thread."""
+
+    threadId: str  # noqa: N815 - the document's own name
+    etag: str
+    memento: Raw
+
+
+def read_thread(access: Access, namespace: str, thread: str) -> ThreadReply:
+    """Reads the state of a thread.
+
+    Raises:
+        UnknownThreadError: there is no such thread.
+    """
+    state = ThreadStore(access.client, patience_s=access.settings.patience_s).state(namespace, thread)
+    if not state:
+        raise UnknownThreadError(f"there is no thread {thread!r}")
+    etag, memento = public_state(state)
+    return ThreadReply(thread, etag, Raw(memento))
+
+
+def remove_thread(access: Access, namespace: str, thread: str, etag: str | None) -> None:
+    """Removes a thread, and what its requests were answered.
+
+    Args:
+        access: the way to Redis.
+        namespace: of the thread.
+        thread: its id.
+        etag: only if it is in this state; None: whatever its state is.
+
+    Raises:
+        UnknownThreadError: there is no such thread.
+        ConditionError: its state is another.
+        RunStateError: turns of the namespace are being decided.
+    """
+    found = read_thread(access, namespace, thread)
+    if etag not in {None, "*", found.etag}:
+        raise ConditionError(f"the thread is at {found.etag}, not at {etag}")
+    store = ThreadStore(access.client, patience_s=access.settings.patience_s)
+    access.ledger.forget(namespace, [thread], store.request_ids(namespace, {thread}))
+
+
+def decide_only(access: Access, namespace: str, turn: AcceptedTurn, summary_policy: str) -> ServedTurn:
+    """Decides a turn on the state that its thread has now, and stores nothing."""
+    store = ThreadStore(access.client, patience_s=access.settings.patience_s)
+    policy = RunPolicy(f"simulated-{token_hex(4)}", now_ms(), summary_policy)
+    batch = Batch(policy, 0, pack_batch([0], [turn.line]))
+    state = store.state(namespace, turn.thread)
+    outcome = decide_thread(thread=turn.thread, state=state, batches=[batch], known={})
+    [block] = outcome.blocks
+    [line] = expand(block.codes, block.lines)
+    return served(TurnRow(0, block.codes[0], line, 0, 0, 1))

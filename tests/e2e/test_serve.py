@@ -1,0 +1,146 @@
+"""`proctor serve`: turns decided over HTTP by a real server, workers and Redis; two servers behave as one."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+from proctor import AsyncProducer, Producer, TurnError
+from tests.support.cli import Cli
+from tests.support.eventually import eventually
+from tests.support.processes import Process
+
+PACKET = {"threadId": "chat", "message": "I decided: we go with plan B", "clientRequestId": "c1"}
+
+
+class Reply(NamedTuple):
+    """What the service answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+
+class Service(NamedTuple):
+    """A running `proctor serve`."""
+
+    process: Process
+    url: str
+    token: str
+
+    def ask(
+        self, method: str, path: str, body: Any = None, *, token: str | None = None, **headers: str
+    ) -> Reply:
+        """Makes one request; dicts are sent as JSON."""
+        place = urlsplit(self.url)
+        connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
+        sent = json.dumps(body) if isinstance(body, dict) else body
+        authorization = {"Authorization": f"Bearer {self.token if token is None else token}"}
+        connection.request(method, path, sent, {**authorization, **headers})
+        response = connection.getresponse()
+        text = response.read()
+        connection.close()
+        is_json = response.headers.get_content_type() == "application/json"
+        return Reply(response.status, dict(response.headers), json.loads(text) if is_json and text else text)
+
+
+def started(cli: Cli, *arguments: str) -> Service:
+    """Starts a service and waits for its first line."""
+    process = cli.start("serve", "--port", "0", "--json", *arguments)
+    cli.eventually(lambda: "\n" in process.output, 40)
+    first = json.loads(process.output.splitlines()[0])
+    assert list(first) == ["url", "token"]
+    return Service(process, first["url"], first["token"])
+
+
+@pytest.fixture
+def service(cli: Cli) -> Iterator[Service]:
+    """A service on an embedded Redis, with a worker of its own."""
+    running = started(cli)
+    yield running
+    if running.process.is_running():
+        assert running.process.stop() == 0
+
+
+def test_turns_and_packets_are_decided_while_people_wait(service: Service) -> None:
+    """Single turns, lists and packets are answered with their decisions; what is wrong is one JSON error."""
+    ask = service.ask
+    one = ask("POST", "/v1/turns", {"threadId": "t", "message": "thanks"})
+    assert (one.status, one.body["decision"], one.body["etag"]) == (200, "skip", "1")
+    stale = {"threadId": "t", "message": "more", "thread_memento_etag": "7"}
+    two = ask("POST", "/v1/turns", {"turns": [{"threadId": "t", "message": "ok"}, stale]}).body["results"]
+    assert (two[0]["etag"], two[1]["error"]["code"]) == ("2", "etag_conflict")
+    assert ask("POST", "/v1/turns", stale).status == 409
+    wrong = ask("POST", "/v1/turns", {"turns": [{"threadId": "t"}]})
+    assert (wrong.status, wrong.body["error"]["message"]) == (400, "turns[0]: message: is missing")
+    assert ask("POST", "/v1/turns", "{").status == 400
+    assert ask("POST", "/v1/turns", {"turns": []}).status == 400
+    assert ask("GET", "/v1/threads/t", token="").status == 401
+
+    chat = ask("POST", "/v1/chat", PACKET | {"traceConfig": {"level": "debug"}}).body
+    assert chat["decision"] in {"must", "should", "skip"}
+    assert chat["trace"]["events"][0]["phase"] == "breakpoint"
+    assert chat["affect"] == chat["thread_memento"]["affect"]
+    again = ask("POST", "/v1/chat", PACKET).body
+    assert (again["etag"], again["messageId"]) == (chat["etag"], chat["messageId"])
+    assert ask("POST", "/v1/chat", PACKET | {"message": "another"}).status == 409
+    off = ask("POST", "/v1/chat", {"threadId": "chat", "message": "x", "thread_context_mode": "off"}).body
+    assert "memento" not in off
+    dry = ask("POST", "/v1/chat", {"threadId": "chat", "message": "x", "simulate": True}).body
+    assert dry["etag"] == "2"
+    refused = ask("POST", "/v1/chat", PACKET | {"zz": 1}).body["error"]
+    assert refused["unrecognized_keys"] == ["zz"]
+
+    state = ask("GET", "/v1/threads/chat")
+    assert (state.body["etag"], state.headers["Etag"]) == ("1", '"1"')
+    assert ask("DELETE", "/v1/threads/chat", **{"If-Match": '"9"'}).status == 412
+    assert ask("DELETE", "/v1/threads/chat", **{"If-Match": '"1"'}).status == 204
+    assert ask("GET", "/v1/threads/chat").status == 404
+    assert ask("GET", "/openapi.json").body["openapi"] == "3.1.0"
+    assert ask("GET", "/readyz", token="").body == {"status": "ready"}
+
+
+def test_turns_are_fetched_later_and_files_are_runs(service: Service, cli: Cli) -> None:
+    """With `wait=0` ids come back at once; a file is submitted and followed; micro-runs are not listed."""
+    ids = service.ask("POST", "/v1/turns?wait=0", {"threadId": "t", "message": "hm"}).body["ids"]
+
+    def decided() -> None:
+        assert service.ask("GET", f"/v1/turns/{ids[0]}").body.get("decision") == "should"
+
+    eventually(decided, 10)
+    assert service.ask("GET", "/v1/turns/none.0").status == 404
+    lines = '{"threadId": "a", "message": "one"}\n{"threadId": "b", "message": "two"}\n'
+    run = service.ask("POST", "/v1/runs?name=file", lines, **{"Idempotency-Key": "k"})
+    again = service.ask("POST", "/v1/runs?name=file", lines, **{"Idempotency-Key": "k"}).body
+    assert (run.status, again["run_id"], again["duplicate"]) == (202, run.body["run_id"], True)
+    events = service.ask("GET", f"{run.headers['Location']}/events").body.decode()
+    assert json.loads(events.splitlines()[-2].removeprefix("data: "))["state"] == "finished"
+    assert service.ask("GET", run.headers["Location"]).body["counts"]["decided"] == 2
+    listed = json.loads(cli("runs", "list", "--json").out)["runs"]
+    assert [each["run_id"] for each in listed] == [run.body["run_id"]]
+
+
+def test_a_killed_server_costs_no_turn(service: Service, cli: Cli) -> None:
+    """Turns that were sent once more after `kill -9` count once, in their order, through another server."""
+    other = started(cli)
+    with Producer(service.url, service.token) as producer:
+        sent = producer.send_many({"threadId": "t", "message": f"number {at}"} for at in range(50))
+        assert [future.result(30).etag for future in sent] == [str(at + 1) for at in range(50)]
+        with pytest.raises(TurnError, match="is empty"):
+            producer.send({"threadId": "t", "message": ""}).result(30)
+    turns = [{"threadId": "k", "message": f"{at}", "clientRequestId": f"r{at}"} for at in range(200)]
+    first = service.ask("POST", "/v1/turns?wait=0", {"turns": turns})
+    assert first.status == 202
+    service.process.kill()
+
+    async def once_more() -> list[str]:
+        async with AsyncProducer(other.url, other.token) as producer:
+            return [(await future).etag for future in await producer.send_many(turns)]
+
+    assert asyncio.run(once_more()) == [str(at + 1) for at in range(200)]
+    assert other.ask("GET", "/v1/threads/k").body["etag"] == "200"
+    assert other.process.stop() == 0
