@@ -61,6 +61,8 @@ class CaseChoice:
     """Whether answers are asked for that cannot change the verdict on their case any more."""
     cases: Sequence[str] = ()
     """Ids or numbers, from 1, of the only cases to run."""
+    tags: Sequence[str] = ()
+    """Only cases with one of these tags; empty: all."""
     only: frozenset[CaseItem] | None = None
     """Only these combinations; None: all."""
     hashes: "Mapping[int, CaseHashes]" = field(default_factory=dict)

@@ -495,6 +495,10 @@ class ValidateDocument(Part, kw_only=True, frozen=True):
     models: tuple[str, ...] | UnsetType = UNSET
     judge_model: str | UnsetType | None = UNSET
     judge_models: tuple[str, ...] | UnsetType = UNSET
+    variables: Annotated[
+        tuple[str, ...] | UnsetType,
+        Meta(description="Columns of data files that are variables, because they have no documented name."),
+    ] = UNSET
     estimate: RunEstimate | UnsetType = UNSET
     exit: Exit = 0
 

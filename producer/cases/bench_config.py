@@ -6,150 +6,51 @@ Longer than 500 lines, because each step needs the places of the one before.
 """
 
 import ast
-import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from itertools import product
-from math import prod
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path, PurePath
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
+from producer.cases.bench_cases import BenchCase, BenchCases, expanded
 from producer.cases.bench_files import (
     CONFIG_BYTES,
-    DATA_BYTES,
     SCHEMA_BYTES,
     VALIDATORS_BYTES,
     Images,
     TextFile,
+    data_files,
     read_beside,
     read_bytes_beside,
-    read_case_data,
     read_source,
 )
 from producer.cases.bench_prompts import BenchPrompt, read_prompts
-from producer.cases.checks import CheckModels, CheckReader, models_of
+from producer.cases.checks import CheckModels, CheckReader, models_of, places_of_model
+from producer.cases.data_rows import Columns, read_rows
 from producer.load.contracts import broken_members, checked
-from producer.load.problems import MOST_CASES, Place, Problems, nearest, refuse_twice
+from producer.load.problems import MOST_CASES, Place, Problems, nearest
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
 from producer.load.yaml_text import YamlError, parse_yaml
 from producer.text import shown
-from shared.contracts.case_config import BenchConfig, CaseEntry, RepeatRule, RunSettings
-from shared.contracts.case_hashes import CaseHashes, hashes_of_case
+from shared.contracts.case_config import (
+    BenchConfig,
+    CaseEntry,
+    ColumnTarget,
+    RepeatRule,
+    RunSettings,
+    quorum_of,
+    times_of,
+)
 from shared.contracts.case_run import Validators
-from shared.contracts.cases import MAX_ID_CHARS, can_fail
 from shared.contracts.checks import Check
 from shared.errors import ConfigError, InputError
 from shared.templates.template_texts import names_in_templates
-
-
-@dataclass(frozen=True, slots=True)
-class BenchCase:
-    """One case."""
-
-    entry: CaseEntry
-    """As it is written."""
-    place: Place
-    """Where."""
-    vars: Mapping[str, Any] = field(default_factory=dict)
-    """Its variables, with those of the bench below them."""
-    checks: tuple[Check, ...] = ()
-    """The bench's default checks and its own, rendered."""
-    paid_checks: str | None = None
-    """Its own word, else the bench's."""
-    images: tuple[str, ...] = ()
-    """The hashes of its images."""
-    repeat: int | RepeatRule = 1
-    """How often it is asked: as the command line says, else as it says itself, else as the bench does."""
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """What templates are rendered with."""
-        given = {} if self.entry.input is None else {"input": self.entry.input}
-        return {**self.vars, **given}
-
-    @property
-    def criteria(self) -> dict[str, Any]:
-        """What a good answer looks like, as it travels."""
-        written = {name: value for name, value in self.entry.criteria.items() if name != "checks"}
-        if self.checks:
-            written["checks"] = [msgspec.to_builtins(check) for check in self.checks]
-            written |= {"paid_checks": self.paid_checks} if self.paid_checks else {}
-        return written
-
-    def hashes(self, only_checked: Collection[str]) -> CaseHashes:
-        """Returns what another version of it is compared by.
-
-        Args:
-            only_checked: variables that checks alone name.
-        """
-        entry = self.entry
-        sent = {name: value for name, value in self.vars.items() if name not in only_checked}
-        messages = [message.as_sent for message in entry.messages or ()]
-        criteria = {name: value for name, value in self.criteria.items() if name != "checks"}
-        asked = (entry.input, messages, entry.system_prompt, sent, self.images)
-        return hashes_of_case(asked, criteria, self.checks)
-
-    @property
-    def is_freeform(self) -> bool:
-        """Whether nothing at all is required of the answer."""
-        return not can_fail(self.criteria) and self.entry.reference is None
-
-
-SHOWN_VALUE_CHARS = 40
-"""Characters of a value in an id."""
-
-
-def expanded(entry: CaseEntry, place: Place, number: int) -> list[CaseEntry]:
-    """Returns the cases that an entry stands for: itself, or its combinations.
-
-    Args:
-        entry: as it is written.
-        place: where.
-        number: its position among the entries, from 1, which names one without an id.
-
-    Raises:
-        InputError: none of its variables is a list, one is empty, or there are too many combinations.
-
-    >>> entry = CaseEntry(id="fr", expand=True, vars={"country": ["France", "Spain"]})
-    >>> [(case.id, case.vars) for case in expanded(entry, Place("bench.yaml"), 1)]
-    [('fr[country=France]', {'country': 'France'}), ('fr[country=Spain]', {'country': 'Spain'})]
-    """
-    if not entry.expand:
-        return [entry]
-    lists = {name: value for name, value in (entry.vars or {}).items() if isinstance(value, list)}
-    if not lists:
-        raise place.at("expand").error("none of the case's vars is a list", "write expand only where one is")
-    empty = next((name for name, values in lists.items() if not values), None)
-    if empty is not None:
-        raise place.at("vars", empty).error("is empty, so that nothing is left of the case", "give it values")
-    count = prod(map(len, lists.values()))
-    if count > MOST_CASES:
-        what = f"{count:,} combinations, at most {MOST_CASES:,} cases are allowed"
-        raise place.at("expand").error(what, "split them into several runs")
-    found = list[CaseEntry]()
-    for values in product(*lists.values()):
-        chosen = dict(zip(lists, values, strict=True))
-        name = f"{entry.id or f'case {number}'}[{_named(chosen)}]"[:MAX_ID_CHARS]
-        found.append(entry.model_copy(update={"id": name, "vars": {**(entry.vars or {}), **chosen}}))
-    return found
-
-
-def _named(chosen: Mapping[str, Any]) -> str:
-    """Writes a combination as a part of an id.
-
-    >>> _named({"country": "France", "n": 2})
-    'country=France,n=2'
-    """
-    return ",".join(
-        f"{name}={' '.join(str(value).split())[:SHOWN_VALUE_CHARS]}" for name, value in chosen.items()
-    )
 
 
 def check_schema(name: str, schema: Any) -> None:
@@ -209,8 +110,8 @@ class Bench:
     """Settings of the run: those of the command line above the written ones."""
     root: Place
     """Where it is written."""
-    cases: Sequence[BenchCase]
-    """Those of the file first."""
+    cases: BenchCases
+    """Those of files first."""
     prompts: Sequence[BenchPrompt] = ()
     """Templates of what is sent; empty: cases are sent as they are."""
     images: Mapping[str, bytes] = field(default_factory=dict)
@@ -221,13 +122,16 @@ class Bench:
     """The validators' source, checked."""
     warnings: Sequence[str] = field(default_factory=tuple)
     """What is probably not meant."""
+    has_outputs: bool = False
+    """Whether recorded outputs stand with cases."""
+    variables: Sequence[str] = ()
+    """Columns of data files that are variables because they are nothing else."""
 
     def only_checked(self) -> frozenset[str]:
         """Returns the variables that checks name and nothing that is sent: they decide no answer."""
-        config = self.config
-        checks = [config.default_checks, *(case.entry.checks for case in self.cases if case.entry.checks)]
-        sent = [*((each.system, each.turns) for each in self.prompts), config.model_configs]
-        return names_in_templates(checks) - names_in_templates(sent)
+        checked = names_in_templates(self.config.default_checks) | self.cases.named_in_checks
+        sent = [*((each.system, each.turns) for each in self.prompts), self.config.model_configs]
+        return checked - names_in_templates(sent)
 
 
 def read_bench(
@@ -253,29 +157,35 @@ def read_bench(
         problems.attempt(partial(read_prompts, config.prompts or [], beside.root.at("prompts"), beside.text))
         or []
     )
-    entries = problems.attempt(partial(_entries, file, config, beside, broken, problems)) or []
     validators = _validators(beside, config, validators_file, problems)
-    problems.attempt(partial(_check_names, entries, validators))
     schema = problems.attempt(partial(_schema_of, config, beside))
-    functions = check_functions(validators.source) if validators else None
     settings = config.settings if above is None else config.settings.under(above)
-    checks = CheckReader(CheckModels(settings.embedding_model, settings.judges), functions, beside.schema)
-    images = Images(beside.binary)
-    found = [
-        problems.attempt(partial(_resolved, place, entry, config, beside.root, checks, images))
-        for place, entry in entries
-    ]
-    problems.raise_found()
+    renamed = {name: named for name, to in config.columns.items() if (named := ColumnTarget.named(to))}
+    columns = Columns(renamed, needs_input=config.prompts is None)
     is_fixed = above is not None and "repeat" in above.model_fields_set
-    cases = [
-        dataclasses.replace(
-            case, repeat=settings.repeat if is_fixed else case.entry.repeat or settings.repeat
+    reading = _Cases.of(beside, config, settings, validators, is_repeat_fixed=is_fixed)
+    written = chain(
+        _of_data_files(beside, config, columns, problems), _of_config(beside.root, config, broken)
+    )
+    problems.attempt(partial(reading.add_all, written, problems))
+    if not (len(reading.cases) or problems.found):
+        raise InputError(
+            f"{file.name}: no test cases in it", hint="write test_cases, or name a test_cases_file"
         )
-        for case in found
-        if case is not None
-    ]
-    warnings = [*_warnings(file.name, config, cases), *_literal_marks(config, cases, beside.root)]
-    return Bench(config, settings, beside.root, cases, prompts, images.files, schema, validators, warnings)
+    problems.raise_found()
+    return Bench(
+        config,
+        settings,
+        beside.root,
+        reading.cases,
+        prompts,
+        reading.images.files,
+        schema,
+        validators,
+        [*_warnings(file.name, config, reading.cases.asked), *reading.warnings],
+        reading.has_outputs,
+        list(columns.variables),
+    )
 
 
 def _config(
@@ -312,31 +222,140 @@ def _schema_of(config: BenchConfig, beside: "_Beside") -> Any:
     return beside.schema(beside.root.at(key), config.schema_file)
 
 
-def _resolved(  # noqa: PLR0917 - one call, above
-    place: Place, entry: CaseEntry, config: BenchConfig, root: Place, checks: CheckReader, images: Images
-) -> BenchCase:
-    """Gives a case what it takes from the bench."""
-    case = BenchCase(entry, place, {**config.vars, **(entry.vars or {})})
-    values = case.values
-    of_bench = [] if entry.default_checks is False else config.default_checks
-    defaults = replace(root, path=("default_checks",), case=place.case)
-    problems = Problems()
-    found = problems.attempt(partial(checks.read, of_bench, defaults, values)) or ()
-    if entry.checks:
-        found += problems.attempt(partial(checks.read, entry.checks, place.at("checks"), values)) or ()
-    resolved = BenchCase(
-        entry,
-        place,
-        case.vars,
-        checks=found,
-        paid_checks=entry.paid_checks or config.paid_checks,
-        images=problems.attempt(partial(images.add, entry.images, place.at("images"))) or (),
-    )
-    if entry.at_least is not None and not found and not problems.found:
-        what = "at_least is the mean score of checks, and the case has none"
-        problems.add(place.at("at_least").error(what, "add checks, or remove it"))
-    problems.raise_found()
-    return resolved
+@dataclass(slots=True)
+class _Cases:
+    """Gives each case what it takes from the bench."""
+
+    config: BenchConfig
+    root: Place
+    checks: CheckReader
+    images: Images
+    validators: Sequence[str] | None
+    """Names in the validators file; None without one."""
+    cases: BenchCases
+    repeat: int | RepeatRule
+    """How often cases are asked that say nothing themselves."""
+    is_repeat_fixed: bool = False
+    """Whether that goes before what they say."""
+    has_outputs: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        beside: "_Beside",
+        config: BenchConfig,
+        settings: RunSettings,
+        validators: Validators | None,
+        *,
+        is_repeat_fixed: bool,
+    ) -> Self:
+        """Prepares to read the cases of a bench, of which there are none yet."""
+        functions = check_functions(validators.source) if validators else None
+        models = CheckModels(settings.embedding_model, settings.judges)
+        return cls(
+            config,
+            beside.root,
+            CheckReader(models, functions, beside.schema),
+            Images(beside.binary),
+            sorted(validator_names(validators.source)) if validators else None,
+            BenchCases(beside.root),
+            settings.repeat,
+            is_repeat_fixed=is_repeat_fixed,
+        )
+
+    def add_all(self, written: Iterable[tuple[Place, CaseEntry]], problems: Problems) -> None:
+        """Adds cases; combinations of variables are cases of their own.
+
+        Args:
+            written: as they are written, with their places.
+            problems: what is wrong with single cases is added here.
+
+        Raises:
+            InputError: a file is none of cases.
+        """
+        for number, (place, entry) in enumerate(written, 1):
+            named = replace(place, case=entry.id or "")
+            for case in problems.attempt(partial(expanded, entry, named, number)) or ():
+                here = named if case is entry else replace(place, case=case.id or "")
+                if len(self.cases) == MOST_CASES:
+                    raise here.error(f"more than {MOST_CASES:,} cases", "split them into several runs")
+                found = problems.attempt(partial(self._resolved, here, case))
+                problems.attempt(partial(self.cases.add, found or BenchCase(here, case.id)))
+
+    def _resolved(self, place: Place, entry: CaseEntry) -> BenchCase:
+        """Resolves one case."""
+        problems = Problems()
+        problems.attempt(partial(self._check_validator, entry.validator, place.at("validator")))
+        found = self._checks(place, entry, problems)
+        repeat = self.repeat if self.is_repeat_fixed else entry.repeat or self.repeat
+        resolved = BenchCase(
+            place,
+            entry.id,
+            entry.input,
+            None if entry.messages is None else [message.as_sent for message in entry.messages],
+            entry.system_prompt,
+            entry.vars or {},
+            found,
+            entry.paid_checks or self.config.paid_checks,
+            {name: value for name, value in entry.criteria.items() if name != "checks"},
+            problems.attempt(partial(self.images.add, entry.images, place.at("images"))) or (),
+            entry.tags,
+            entry.metadata or {},
+            1.0 if entry.weight is None else entry.weight,
+            entry.outputs,
+            times_of(repeat),
+            quorum_of(repeat),
+        )
+        if entry.at_least is not None and not found and not problems.found:
+            what = "at_least is the mean score of checks, and the case has none"
+            problems.add(place.at("at_least").error(what, "add checks, or remove it"))
+        problems.raise_found()
+        self._note(place, entry, found)
+        return resolved
+
+    def _checks(self, place: Place, entry: CaseEntry, problems: Problems) -> tuple[Check, ...]:
+        """Reads the checks of the bench and of a case; what is wrong with them is added to problems."""
+        config = self.config
+        if not (config.default_checks or entry.checks):
+            return ()
+        values = {**config.vars, **(entry.vars or {})}
+        values |= {} if entry.input is None else {"input": entry.input}
+        of_bench = [] if entry.default_checks is False else config.default_checks
+        defaults = replace(self.root, path=("default_checks",), case=place.case)
+        found = problems.attempt(partial(self.checks.read, of_bench, defaults, values)) or ()
+        if entry.checks:
+            self.cases.named_in_checks |= names_in_templates(entry.checks)
+            read = partial(self.checks.read, entry.checks, place.at("checks"), values)
+            found += problems.attempt(read) or ()
+        return found
+
+    def _note(self, place: Place, entry: CaseEntry, found: Sequence[Check]) -> None:
+        """Keeps which models are asked, and warns of the first text that looks like a template."""
+        self.has_outputs = self.has_outputs or entry.outputs is not None
+        for model in models_of(found) if found else ():
+            if model not in self.cases.asked:
+                at = next(places_of_model(entry.checks or [], place.at("checks"), model), None)
+                self.cases.asked[model] = at
+        if self.warnings or self.config.prompts is not None:
+            return
+        texts = ((self.root, "system_prompt", self.config.system_prompt), (place, "input", entry.input))
+        for at, key, text in texts:
+            if text and "{{" in text and "}}" in text:
+                what = "{{ }} is sent as it is: only prompts are templates"
+                self.warnings.append(at.at(key).error(what).message)
+                return
+
+    def _check_validator(self, name: str | None, place: Place) -> None:
+        """Refuses a validator that the validators file does not have."""
+        if name is None:
+            return
+        if self.validators is None:
+            what = f"{shown(name)} is asked for, and there is no validators_file"
+            raise place.error(what, 'add validators_file: "validators.py"')
+        if name not in self.validators:
+            what = f"the validators file has no function {shown(name)}"
+            raise place.error(what, nearest(name, list(self.validators)))
 
 
 def _document(file: TextFile) -> dict[str, Any]:
@@ -382,49 +401,29 @@ class _Beside:
         return _schema(self.text(place, written, SCHEMA_BYTES))
 
 
-def _entries(
-    file: TextFile, config: BenchConfig, beside: _Beside, broken: Collection[int], problems: Problems
-) -> list[tuple[Place, CaseEntry]]:
-    """Merges the cases: those of the file come first; combinations of variables are cases of their own.
-
-    Args:
-        file: the configuration.
-        config: its content.
-        beside: reads the file of cases.
-        broken: positions of cases that are left out.
-        problems: what is wrong with single cases is added here.
-    """
-    written, before = list[tuple[Place, CaseEntry]](), len(problems.found)
-    if config.test_cases_file is not None:
-        read = partial(_of_data_file, beside, config.test_cases_file, problems)
-        written += problems.attempt(read) or []
-    written += [
-        (beside.root.at("test_cases", at), case)
-        for at, case in enumerate(config.test_cases)
-        if at not in broken
-    ]
-    if not (written or broken or len(problems.found) > before):
-        raise InputError(
-            f"{file.name}: no test cases in it", hint="write test_cases, or name a test_cases_file"
-        )
-    found = list[tuple[Place, CaseEntry]]()
-    for number, (place, entry) in enumerate(written, 1):
-        named = replace(place, case=entry.id or "")
-        for case in problems.attempt(partial(expanded, entry, named, number)) or []:
-            found.append((replace(place, case=case.id or ""), case))
-        if len(found) > MOST_CASES:
-            raise InputError(
-                f"{file.name}: {max(len(found), len(written)):,} cases, at most {MOST_CASES:,} are allowed",
-                hint="split them into several runs",
-            )
-    problems.attempt(partial(refuse_twice, [(place, case.id) for place, case in found], "case"))
-    return found
+def _of_config(
+    root: Place, config: BenchConfig, broken: Collection[int]
+) -> Iterator[tuple[Place, CaseEntry]]:
+    """Yields the cases of a configuration that are not broken."""
+    for at, case in enumerate(config.test_cases):
+        if at not in broken:
+            yield root.at("test_cases", at), case
 
 
-def _of_data_file(beside: _Beside, written: str, problems: Problems) -> list[tuple[Place, CaseEntry]]:
-    """Reads the cases of a file of their own."""
-    data = beside.text(beside.root.at("test_cases_file"), written, DATA_BYTES)
-    return read_case_data(data, problems)
+def _of_data_files(
+    beside: _Beside, config: BenchConfig, columns: Columns, problems: Problems
+) -> Iterator[tuple[Place, CaseEntry]]:
+    """Yields the cases of files of their own."""
+    place = beside.root.at("test_cases_file")
+    files = problems.attempt(partial(data_files, beside.config, place, config.data_files)) or ()
+    before = len(problems.found)
+    for file in files:
+        try:
+            yield from read_rows(file, columns, problems)
+        except InputError as error:
+            problems.add(error)
+    if len(problems.found) == before:
+        columns.refuse_unused(beside.root.at("columns"))
 
 
 def _validators(
@@ -466,22 +465,6 @@ def _from_folder(config: Path | None, written: str) -> str:
     except (OSError, ValueError):
         return written
     return str(Path(written).resolve()) if is_here else written
-
-
-def _check_names(cases: Iterable[tuple[Place, CaseEntry]], validators: Validators | None) -> None:
-    """Refuses validators that the validators file does not have."""
-    known, problems = sorted(validator_names(validators.source)) if validators else [], Problems()
-    for place, case in cases:
-        if case.validator is None:
-            continue
-        at = place.at("validator")
-        if validators is None:
-            what = f"{shown(case.validator)} is asked for, and there is no validators_file"
-            problems.add(at.error(what, 'add validators_file: "validators.py"'))
-        elif case.validator not in known:
-            what = f"the validators file has no function {shown(case.validator)}"
-            problems.add(at.error(what, nearest(case.validator, known)))
-    problems.raise_found()
 
 
 def validator_names(source: str) -> set[str]:
@@ -551,12 +534,12 @@ def _schema(file: TextFile) -> Any:
     return schema
 
 
-def _warnings(name: str, config: BenchConfig, cases: Sequence[BenchCase]) -> Iterable[str]:
+def _warnings(name: str, config: BenchConfig, asked_by_checks: Iterable[str]) -> Iterable[str]:
     """Names what the contract allows but is probably a mistake."""
     for model in dict.fromkeys(model for model in config.models if config.models.count(model) > 1):
         yield f"{name}: models: {shown(model)} stands twice and is asked once"
     judges = config.settings.judges
-    used = {*config.models, *judges, *check_models(cases), config.settings.embedding_model}
+    used = {*config.models, *judges, *asked_by_checks, config.settings.embedding_model}
     used |= {config.pairwise.model} if config.pairwise else set()
     if len(judges) % 2 == 0 and judges:
         yield f"{name}: judge_models: {len(judges)} judges can be of two minds, and a tie is no PASS"
@@ -564,26 +547,3 @@ def _warnings(name: str, config: BenchConfig, cases: Sequence[BenchCase]) -> Ite
         if model not in used:
             meant = nearest(model, config.models)
             yield f"{name}: model_configs: {shown(model)} is none of the models; {meant}"
-
-
-def _literal_marks(config: BenchConfig, cases: Sequence[BenchCase], root: Place) -> Iterable[str]:
-    """Names the first text that looks like a template, and is sent as it is."""
-    if config.prompts is not None:
-        return
-    texts = [(root, "system_prompt", config.system_prompt)]
-    texts += [(case.place, "input", case.entry.input) for case in cases]
-    found = next(((place, key) for place, key, text in texts if text and "{{" in text and "}}" in text), None)
-    if found is not None:
-        place = found[0].at(found[1])
-        yield place.error("{{ }} is sent as it is: only prompts are templates").message
-
-
-def check_models(cases: Sequence[BenchCase]) -> list[str]:
-    """Names the models that the checks of some cases ask, each once."""
-    lists = {id(case.checks): case.checks for case in cases}
-    return list(dict.fromkeys(model for checks in lists.values() for model in models_of(checks)))
-
-
-def outputs_of(cases: Sequence[BenchCase]) -> Mapping[int, Mapping[str, str]]:
-    """Collects the outputs that stand with their cases."""
-    return {at: case.entry.outputs for at, case in enumerate(cases) if case.entry.outputs is not None}

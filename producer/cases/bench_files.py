@@ -1,43 +1,40 @@
-"""Opens the files that a configuration names, in its own folder, links followed, never more than a bound.
+"""Opens the files that a configuration names, in its own folder, links followed, never more than a bound."""
 
-Among them are files of test cases, CSV with a header or JSON Lines: each row may have every key of a case. In
-CSV an empty cell is no value, and `expected` holds JSON; nothing else is interpreted, formulas included.
-"""
-
-import csv
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from hashlib import sha256
-from io import StringIO
+from itertools import chain
 from pathlib import Path, PurePath
-from typing import Any, Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
 from producer.image_types import media_type_of
-from producer.load.contracts import checked
-from producer.load.problems import MOST_CASES, InputRow, Place, Problems, nearest
-from producer.load.source import Source
-from producer.load.strict_json import parse_json, why_broken
+from producer.load.problems import Place
+from producer.load.source import BLOCK_BYTES, Source
 from producer.text import shown
-from shared.contracts.case_config import CaseEntry
 from shared.contracts.case_run import Image
-from shared.contracts.cases import CRITERIA, WRITTEN_AS_JSON
 from shared.errors import InputError
 
 CONFIG_BYTES: Final = 10 << 20
 """The largest configuration."""
-DATA_BYTES: Final = 100 << 20
-"""The largest file of cases or recorded outputs."""
+DATA_BYTES: Final = 1 << 30
+"""The largest file of cases or recorded outputs that is read line by line."""
+ROW_BYTES: Final = 16 << 20
+"""The longest line of such a file."""
 SCHEMA_BYTES: Final = 10 << 20
 """The largest schema."""
 VALIDATORS_BYTES: Final = 1 << 18
 """The largest validators file."""
 
+_PATTERN: Final = re.compile(r"[*?\[]")
+_UTF8: Final = "save the file as UTF-8: iconv -f FROM -t UTF-8 FILE"
 _KEPT_IN: Final = "files that a configuration names stay in its folder, or below; copy it there"
 
 
@@ -89,17 +86,33 @@ def read_bytes_beside(config: Path | None, place: Place, written: str, most: int
         InputError: it leads out of the configuration's folder, is no file, or cannot be read.
     """
     path = inside(config, place, written)
+    with opened(path, place, written) as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise _too_large(f"{place}: {path}", most)
+    return content
+
+
+@contextmanager
+def opened(path: Path, place: Place, written: str) -> Iterator[BinaryIO]:
+    """Opens a regular file.
+
+    Args:
+        path: the file.
+        place: where it is named.
+        written: how.
+
+    Raises:
+        InputError: it is no regular file, or cannot be read.
+    """
     try:  # without waiting, should it be a pipe
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise place.error(f"{shown(written)} is no regular file", "name a file")
-            content = stream.read(most + 1)
+            yield stream
     except OSError as error:
         what = f"{shown(written)} cannot be read: {error.strerror}"
         raise place.error(what, "check its rights") from None
-    if len(content) > most:
-        raise _too_large(f"{place}: {path}", most)
-    return content
 
 
 def inside(config: Path | None, place: Place, written: str) -> Path:
@@ -140,9 +153,8 @@ def decoded(name: str, content: bytes, named_at: Place | None = None) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        hint = "save the file as UTF-8: iconv -f FROM -t UTF-8 FILE"
         where = f"{named_at}: {name}" if named_at else name
-        raise Place(where, line=line).error(f"not UTF-8 text (byte {error.start + 1})", hint) from None
+        raise Place(where, line=line).error(f"not UTF-8 text (byte {error.start + 1})", _UTF8) from None
 
 
 def _too_large(name: str, most: int) -> InputError:
@@ -166,131 +178,113 @@ def _nearest(path: Path) -> str | None:
     return next(iter(get_close_matches(path.name, names, n=1)), None)
 
 
-COLUMNS: Final = ("input", "id", *CRITERIA)
-"""What a CSV file may hold of a case."""
-_JSON_HINT: Final = 'each line is one JSON object, such as {"input": "…"}'
-_VARIABLES_HINT: Final = "variables of prompts are the vars of cases in JSON Lines, .jsonl"
-_CSV_HINT: Final = "quote cells that hold commas, quotes or line ends; a quote inside them is written twice"
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of cases, which is opened by whoever reads it."""
+
+    path: Path
+    """Inside the configuration's folder."""
+    place: Place
+    """Where it is named."""
+    written: str
+    """How, or as a pattern found it."""
+
+    @property
+    def name(self) -> str:
+        """Its path as errors name it."""
+        return _short(self.path)
+
+    def lines(self) -> Iterator[str]:
+        """Yields its lines, one at a time.
+
+        Raises:
+            InputError: it cannot be read, is too large, is no UTF-8, or has a line beyond all bounds.
+        """
+        with opened(self.path, self.place, self.written) as stream:
+            blocks = iter(partial(stream.read, BLOCK_BYTES), b"")
+            yield from text_lines(blocks, self.name, self.place)
+
+    def text(self, most: int) -> str:
+        """Reads it as a whole.
+
+        Raises:
+            InputError: it cannot be read, is too large, or is no UTF-8.
+        """
+        with opened(self.path, self.place, self.written) as stream:
+            content = stream.read(most + 1)
+        if len(content) > most:
+            raise _too_large(f"{self.place}: {self.name}", most)
+        return decoded(self.name, content, self.place)
 
 
-def read_case_data(file: TextFile, problems: Problems) -> list[tuple[Place, CaseEntry]]:
-    """Reads the cases of a file, with the place of each.
+def data_files(config: Path | None, place: Place, written: Sequence[str]) -> list[DataFile]:
+    """Finds the files of cases that a configuration names, each once; those of a pattern by their names.
+
+    Raises:
+        InputError: one leads out of the configuration's folder, is no file, or a pattern finds none.
+    """
+    found = dict[Path, DataFile]()
+    folder = config.parent if config is not None else Path()
+    for at, each in enumerate(written):
+        here = place.at(at) if len(written) > 1 else place
+        names = [each]
+        if _PATTERN.search(each) and not (folder / each).exists():
+            names = sorted(_matching(folder, here, each))
+            if not names:
+                raise here.error(f"no file matches {shown(each)}", f"patterns count from {folder.resolve()}")
+        for name in names:
+            path = inside(config, here, name)
+            found.setdefault(path, DataFile(path, here, name))
+    return list(found.values())
+
+
+def _matching(folder: Path, place: Place, pattern: str) -> Iterator[str]:
+    """Yields the files of a folder that match a pattern, but for hidden ones."""
+    if Path(pattern).is_absolute():
+        raise place.error(f"{shown(pattern)} is an absolute pattern", _KEPT_IN)
+    try:
+        for path in folder.glob(pattern):
+            written = path.relative_to(folder)
+            if path.is_file() and not any(part.startswith(".") and part != ".." for part in written.parts):
+                yield str(written)
+    except ValueError as error:  # `**` inside of a name
+        raise place.error(f"{shown(pattern)} is no usable pattern: {error}", _KEPT_IN) from None
+
+
+def text_lines(blocks: Iterable[bytes], name: str, named_at: Place | None = None) -> Iterator[str]:
+    """Yields the lines of a text, with their ends, without a byte order mark.
 
     Args:
-        file: its content.
-        problems: what is wrong with single cases is added here.
+        blocks: its bytes.
+        name: as errors name it.
+        named_at: where another file names it, if one does.
 
     Raises:
-        InputError: it is no file of cases.
+        InputError: it is no UTF-8, is too large, or has a line beyond all bounds.
     """
-    suffix, before = PurePath(file.name).suffix.lower(), len(problems.found)
-    if suffix == ".csv":
-        rows = csv_rows(file, problems)
-    elif suffix in (".jsonl", ".ndjson"):
-        rows = json_rows(file, problems)
-    else:
-        raise InputError(
-            f"test_cases_file: {file.name} is neither .csv nor .jsonl", hint="save it as one of them"
-        )
-    cases = list[tuple[Place, CaseEntry]]()
-    for row in rows:
-        if len(cases) == MOST_CASES:
-            raise row.place.error(f"more than {MOST_CASES:,} cases", "split them into several runs")
-        case = problems.attempt(partial(_case, row))
-        if case is not None:
-            cases.append((row.place, case))
-    if not cases and len(problems.found) == before:
-        raise InputError(f"{file.name}: no cases in it", hint="leave test_cases_file out")
-    return cases
+    rest, size, number = b"", 0, 0
+    for block in chain(blocks, (b"",)):
+        size += len(block)
+        if size > DATA_BYTES:
+            raise _too_large(f"{named_at}: {name}" if named_at else name, DATA_BYTES)
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            number += 1
+            yield _line(line + b"\n", number, name, named_at)
+        if len(rest) > ROW_BYTES:
+            what = f"the line is longer than {ROW_BYTES >> 20} MiB"
+            raise Place(name, line=number + 1).error(what, "keep long texts in files of their own")
+    if rest:
+        yield _line(rest, number + 1, name, named_at)
 
 
-def _case(row: InputRow) -> CaseEntry:
-    """Checks a row against the contract."""
-    return checked(CaseEntry, row.value, row.place)
-
-
-def json_rows(file: TextFile, problems: Problems) -> Iterator[InputRow]:
-    """Yields the objects of JSON Lines; blank lines are skipped, and lines that hold none are problems."""
-    for number, line in enumerate(file.text.split("\n"), 1):
-        if not line.strip():
-            continue
-        place = Place(file.name, line=number)
-        try:
-            value = parse_json(line)
-        except (ValueError, RecursionError) as error:
-            problems.add(place.error(why_broken(error), _JSON_HINT))
-            continue
-        if isinstance(value, dict):
-            yield InputRow(place, value)
-        else:
-            problems.add(place.error(f"not an object ({shown(value)})", _JSON_HINT))
-
-
-def csv_rows(file: TextFile, problems: Problems) -> Iterator[InputRow]:
-    """Yields the rows of a CSV file as cases; broken rows are problems.
-
-    Raises:
-        InputError: the header breaks the contract, or the file is no CSV.
-    """
-    csv.field_size_limit(DATA_BYTES)  # of the whole process, where nothing else reads CSV
-    lines = csv.reader(StringIO(file.text, newline=""), strict=True)
-    header: list[str] | None = None
-    while True:
-        place = Place(file.name, line=lines.line_num + 1)
-        try:
-            cells = next(lines, None)
-        except csv.Error as error:  # what follows cannot be split into rows
-            problems.add(place.error(f"not valid CSV: {error}", _CSV_HINT))
-            return
-        if cells is None:
-            break
-        if not any(cell.strip() for cell in cells):
-            continue
-        if header is None:
-            header = _header(place, cells)
-        elif len(cells) != len(header):
-            what = f"{len(cells)} cells, and the header has {len(header)}"
-            problems.add(place.error(what, _CSV_HINT))
-        elif (case := problems.attempt(partial(_case_of, place, header, cells))) is not None:
-            yield InputRow(place, case)
-    if header is None:
-        raise InputError(f"{file.name}: is empty", hint="its first line names the columns: input,expected")
-
-
-def _header(place: Place, cells: Sequence[str]) -> list[str]:
-    """Checks the names of the columns."""
-    names = [cell.strip() for cell in cells]
-    for name in names:
-        if name not in COLUMNS:
-            raise place.error(f"unknown column {shown(name)}", _column_hint(name))
-        if names.count(name) > 1:
-            raise place.error(f"the column {name} stands twice", "keep one of them")
-    if "input" not in names:
-        raise place.error("there is no column input", "the first line names the columns")
-    return names
-
-
-def _column_hint(name: str) -> str:
-    """How to mend the name of a column."""
-    if name in CaseEntry.model_fields:
-        return "CSV cannot hold it: write the cases as JSON Lines (.jsonl)"
-    if ";" in name or "\t" in name:
-        return "columns are separated by commas"
-    return f"{nearest(name, list(COLUMNS))} ({_VARIABLES_HINT})"
-
-
-def _case_of(place: Place, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
-    """Makes a case of a row."""
-    case: dict[str, Any] = {
-        name: cell for name, cell in zip(header, cells, strict=True) if cell.strip() or name == "input"
-    }
-    for name in WRITTEN_AS_JSON & case.keys():
-        try:
-            case[name] = parse_json(case[name])
-        except (ValueError, RecursionError) as error:
-            hint = 'write it as JSON, quotes doubled: "{""city"": ""Paris""}"'
-            raise place.at(name).error(why_broken(error), hint) from None
-    return case
+def _line(content: bytes, number: int, name: str, named_at: Place | None) -> str:
+    """Reads one line of a text."""
+    try:
+        return content.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        where = f"{named_at}: {name}" if named_at else name
+        raise Place(where, line=number).error(f"not UTF-8 text (byte {error.start + 1})", _UTF8) from None
 
 
 IMAGE_BYTES: Final = 5 << 20

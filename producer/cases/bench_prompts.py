@@ -1,6 +1,6 @@
 """Reads the prompts of a bench, renders templates, and makes what a model is sent for a case by a prompt."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePath
@@ -8,13 +8,14 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from producer.cases.bench_cases import BenchCase
 from producer.cases.bench_files import TextFile
 from producer.load.contracts import checked
 from producer.load.problems import Place, Problems, refuse_twice
 from producer.load.yaml_text import YamlError, parse_yaml
 from producer.text import shown
 from shared.contracts.call_options import TEMPERATURE, Headers, Params, merge, merge_headers, sent
-from shared.contracts.case_config import BenchConfig, CaseEntry, ModelConfig
+from shared.contracts.case_config import BenchConfig, ModelConfig
 from shared.contracts.prompts import SYSTEM_ROLES, Conversation, Prompt
 from shared.templates.rendering import check, render
 from shared.templates.template_texts import TemplateProblem
@@ -124,7 +125,7 @@ def _of_file(file: TextFile, place: Place) -> tuple[str | None, list[dict[str, A
 def _compile(prompt: BenchPrompt) -> None:
     """Compiles the templates of a prompt, so that a mistake is found whatever the cases are."""
     texts = [(("system",), prompt.system or "")]
-    texts += [(("user",), text) for turn in prompt.turns or () for text in texts_in(turn["content"]) if text]
+    texts += [(("user",), text) for text in texts_of(prompt.turns or ()) if text]
     for path, text in texts:
         try:
             check(text)
@@ -133,6 +134,11 @@ def _compile(prompt: BenchPrompt) -> None:
             raise where.error(
                 f"{problem.what} (line {problem.line} of prompt {prompt.id!r})", problem.hint
             ) from None
+
+
+def texts_of(turns: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Returns the texts of messages."""
+    return [text for turn in turns for text in texts_in(turn["content"])]
 
 
 def texts_in(content: Any) -> list[str]:
@@ -159,14 +165,13 @@ class SentMessages(NamedTuple):
 
 
 def conversation(
-    entry: CaseEntry, values: Mapping[str, Any], place: Place, prompt: BenchPrompt | None, system_prompt: str
+    case: BenchCase, values: Mapping[str, Any], prompt: BenchPrompt | None, system_prompt: str
 ) -> SentMessages:
     """Renders what is sent.
 
     Args:
-        entry: the case.
+        case: the case.
         values: its variables.
-        place: where it is written.
         prompt: the templates; None: the case's input as it is.
         system_prompt: the bench's.
 
@@ -174,37 +179,37 @@ def conversation(
         InputError: a template cannot be rendered with the case's variables, or the case has no input.
     """
     try:
-        return _conversation(entry, values, place, prompt, system_prompt)
+        return _conversation(case, values, prompt, system_prompt)
     except TemplateProblem as problem:
         by = f"prompt {prompt.id!r}: " if prompt else ""
-        raise place.error(f"{by}{problem.what}", problem.hint) from None
+        raise case.place.error(f"{by}{problem.what}", problem.hint) from None
 
 
 def _conversation(
-    entry: CaseEntry, values: Mapping[str, Any], place: Place, prompt: BenchPrompt | None, system_prompt: str
+    case: BenchCase, values: Mapping[str, Any], prompt: BenchPrompt | None, system_prompt: str
 ) -> SentMessages:
-    if entry.messages is not None:
-        turns = [message.as_sent for message in entry.messages]
+    if case.messages is not None:
+        turns = case.messages
     elif prompt is not None and prompt.turns is not None:
         turns = [{**turn, "content": _rendered(turn["content"], values)} for turn in prompt.turns]
-    elif entry.input is not None:
-        return SentMessages(entry.input, _system(entry, values, prompt, system_prompt))
+    elif case.input is not None:
+        return SentMessages(case.input, _system(case, values, prompt, system_prompt))
     else:
         why = f"prompt {prompt.id!r} has no user message of its own" if prompt else "this key is required"
-        raise place.at("input").error("is missing", why)
-    has_own = entry.messages is not None and any(turn["role"] in SYSTEM_ROLES for turn in turns)
-    system = "" if has_own else _system(entry, values, prompt, system_prompt)
-    text = "\n".join(texts_in(turns[-1]["content"]))
+        raise case.place.at("input").error("is missing", why)
+    has_own = case.messages is not None and any(turn["role"] in SYSTEM_ROLES for turn in turns)
+    system = "" if has_own else _system(case, values, prompt, system_prompt)
+    text = "\n".join(texts_of(turns[-1:]))
     is_plain = len(turns) == 1 and turns[0].keys() == {"role", "content"} and turns[0]["content"] == text
     return SentMessages(text, system, None if is_plain and turns[0]["role"] == "user" else turns)
 
 
 def _system(
-    entry: CaseEntry, values: Mapping[str, Any], prompt: BenchPrompt | None, system_prompt: str
+    case: BenchCase, values: Mapping[str, Any], prompt: BenchPrompt | None, system_prompt: str
 ) -> str:
     """Returns the system message: the case's, else the prompt's, else the bench's."""
-    if entry.system_prompt is not None:
-        return entry.system_prompt
+    if case.system_prompt is not None:
+        return case.system_prompt
     if prompt is not None and prompt.system is not None:
         return render(prompt.system, values)
     return system_prompt

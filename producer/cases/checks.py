@@ -155,6 +155,23 @@ def models_of(checks: Sequence[Check]) -> list[str]:
     return list(dict.fromkeys(model for check in walk(checks) for model in check.models))
 
 
+_NAMES_MODEL: Final = frozenset({"model", "judge_model", "embedding_model"})
+"""Keys that name a model."""
+_NAME_MODELS: Final = (("models",), ("judge_models",))
+"""Keys that name several."""
+
+
+def places_of_model(raw: Any, place: Place, model: str) -> Iterator[Place]:
+    """Yields the places inside a document where a model is named."""
+    members = raw.items() if isinstance(raw, dict) else enumerate(raw) if isinstance(raw, list) else ()
+    for key, value in members:
+        inside = place.at(key)
+        if value == model and (key in _NAMES_MODEL or place.path[-1:] in _NAME_MODELS):
+            yield inside
+        else:
+            yield from places_of_model(value, inside, model)
+
+
 def labels_of(checks: Sequence[Check]) -> list[str]:
     """Names what checks are called, each name once."""
     if not checks:

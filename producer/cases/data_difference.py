@@ -52,8 +52,9 @@ class DataDifference(Part, kw_only=True, frozen=True):
 
 def cases_of_bench(bench: Bench) -> list[HashedCase]:
     """Returns the cases of a bench."""
-    only_checked = bench.only_checked()
-    return [HashedCase(at, case.entry.id, case.hashes(only_checked)) for at, case in enumerate(bench.cases)]
+    only_checked, of_bench = bench.only_checked(), bench.config.vars
+    hashed = ((case.id, case.hashes(only_checked, of_bench)) for case in bench.cases)
+    return [HashedCase(at, name, hashes) for at, (name, hashes) in enumerate(hashed)]
 
 
 def cases_of_items(items: Iterable[CasePayload]) -> list[HashedCase]:

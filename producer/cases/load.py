@@ -1,44 +1,34 @@
-"""Makes a run of a configuration: what the command line changes, its items in order, and how they are cut.
-
-Longer than 500 lines, because all of these need the settings and cases that were chosen.
-"""
+"""Makes a run of a configuration: what the command line changes, its items in order, and how they are cut."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
-from producer.cases.bench_config import Bench, BenchCase, check_models, outputs_of, read_bench
-from producer.cases.bench_files import DATA_BYTES, read_source
-from producer.cases.bench_prompts import BenchPrompt, SentMessages, conversation, merged_calls
-from producer.cases.checks import labels_of
+from producer.cases.bench_cases import BenchCase
+from producer.cases.bench_config import Bench, read_bench
+from producer.cases.bench_files import text_lines
+from producer.cases.bench_prompts import BenchPrompt, conversation, merged_calls
+from producer.cases.chosen_cases import CaseLines, Facts, choose_cases
 from producer.cases.http_models import check_request, check_session
-from producer.cases.recorded import Key, read_recorded, readable, recorded_for
+from producer.cases.recorded import Key, Outputs, read_recorded, readable
 from producer.cases.redacted_items import redacted_files, redacted_items, redacted_run
 from producer.git_state import git_info
-from producer.load.chunks import (
-    TYPICAL_CASE,
-    Chunk,
-    RunInput,
-    chunk_size,
-    dictionary_of,
-    name_of,
-    shape_of,
-)
-from producer.load.problems import Place, Problems, nearest
+from producer.load.chunks import TYPICAL_CASE, Chunk, RunInput, chunk_size, dictionary_of, name_of, shape_of
+from producer.load.kept_values import KeptValues
+from producer.load.problems import Place, Problems
 from producer.load.source import Source
-from producer.load.yaml_text import lines_below
-from producer.options import CaseChoice, CaseItem, SubmitOptions, case_key, pick_items
-from producer.text import count, shown
+from producer.options import CaseChoice, CaseItem, SubmitOptions, case_key
+from producer.text import shown
 from shared.contracts.call_options import sent
-from shared.contracts.case_config import BenchConfig, RunSettings, quorum_of, times_of
+from shared.contracts.case_config import BenchConfig, RunSettings, quorum_of
 from shared.contracts.case_hashes import CaseHashes
 from shared.contracts.case_run import (
     DEFAULT_TEMPERATURE,
@@ -52,9 +42,10 @@ from shared.contracts.case_run import (
     Quorum,
     Recorded,
     Template,
+    decode_case,
     encode_case,
 )
-from shared.errors import ConfigError, InputError, UsageError
+from shared.errors import ConfigError, InputError
 from shared.ledger import ChunkPlan
 from shared.ledger.bounds import TARGETS_LAYOUT
 from shared.upstream.model_target import ModelTarget
@@ -82,8 +73,6 @@ TARGETS: Final = ("models", "judges", "check_models")
 """Settings whose values are targets by model."""
 COPIED_VARS_BYTES: Final = 1_000
 """Variables of a bench up to this size are copied into each item and row; larger ones are stored once."""
-RENDERED_CHARS_MOST: Final = 16 << 20
-"""Characters of rendered prompts that are kept for the second and further models."""
 
 LABEL_OF_MANY: Final = (
     "label: people's word is about one answer: give it with the recorded output of one model"
@@ -125,13 +114,9 @@ def load_cases(source: Source, options: SubmitOptions) -> RunInput:
         },
         [f"cases={settings_digest(run)}"],
         max_open_chunks=open_chunks,
-        files={**files, **dictionary, PLACES_FILE: stored_places(plan.bench.root, plan.cases)},
+        files={**files, **dictionary, PLACES_FILE: plan.facts.places.stored()},
         layout=TARGETS_LAYOUT,
     )
-
-
-Rendered: TypeAlias = tuple[BenchPrompt | None, int, BenchCase, SentMessages]
-"""A prompt, the position of a case, the case, and what a model is sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,84 +125,60 @@ class PlannedRun:
 
     run: CaseRun
     """Its settings."""
-    cases: Sequence[tuple[int, BenchCase]]
-    """The chosen cases with their positions among all."""
+    asked: KeptValues[CasePayload]
+    """Rendered items by prompt and case, without model and recorded output; `repeat` is how often."""
+    facts: Facts
+    """What the cases have in common."""
     prompts: Sequence[BenchPrompt]
     """Templates of what is sent; empty: cases are sent as they are."""
     files: Mapping[str, bytes]
     """What items share, by hash: the images of the chosen cases, and large variables of the bench."""
-    outputs: Mapping[Key, Recorded]
-    """Recorded outputs, if any."""
+    outputs: Outputs | None
+    """Recorded outputs; None: models are asked."""
     warnings: Sequence[str]
     """What is probably not meant."""
     bench: Bench
     """The configuration as it is written."""
     only: frozenset[CaseItem] | None = None
     """The only combinations of case, model and prompt that are run; None: all."""
-    rendered: Sequence[Rendered] | None = None
-    """What each model is sent, if that is little; None: it is rendered again for each."""
-    hashes: Mapping[int, CaseHashes] = field(default_factory=dict)
-    """Those of cases that come from another run, which a bench made of it does not have."""
 
     @property
     def total(self) -> int:
         """How many items there are."""
         if self.only is None:
-            times = sum(times_of(case.repeat) for _, case in self.cases)
-            return times * len(self.run.models) * max(1, len(self.prompts))
-        pairs = [(at, case, prompt) for prompt in self.prompts or (None,) for at, case in self.cases]
-        return sum(len(self.models_of(*pair)) * times_of(pair[1].repeat) for pair in pairs)
+            return self.facts.answers * len(self.run.models) * max(1, len(self.prompts))
+        return sum(len(self.models_of(each)) * each.repeat for each in self.asked)
 
     @property
     def quorums(self) -> Sequence[Quorum]:
-        """Those of the cases that have one; empty where all answers are asked for."""
-        found = [quorum_of(case.repeat) for _, case in self.cases]
-        return [] if self.run.all_repeats else [quorum for quorum in found if quorum is not None]
+        """Those that cases have, each once; empty where all answers are asked for."""
+        return [] if self.run.all_repeats else list(self.facts.quorums)
 
-    def models_of(self, at: int, case: BenchCase, prompt: BenchPrompt | None) -> list[str]:
+    def models_of(self, asked: CasePayload) -> list[str]:
         """Returns the models that a case is put to by a prompt."""
         if self.only is None:
             return list(self.run.models)
-        name, by = case_key(at, case.entry.id), prompt.id if prompt else ""
+        name, by = case_key(asked.case, asked.id), asked.prompt_id or ""
         return [model for model in self.run.models if CaseItem(name, model, by) in self.only]
 
     @property
     def names(self) -> Mapping[str, Sequence[str]]:
         """What gates can name of the run: its checks, prompts and tags."""
-        cases = [case for _, case in self.cases]
-        return {
-            "check": labels_of([check for case in cases for check in case.checks]),
-            "prompt": [prompt.id for prompt in self.prompts],
-            "tag": list(dict.fromkeys(tag for case in cases for tag in case.entry.tags)),
-        }
+        facts = self.facts
+        prompts = [prompt.id for prompt in self.prompts]
+        return {"check": list(facts.checks), "prompt": prompts, "tag": list(facts.tags)}
 
     def items(self) -> Iterator[CasePayload]:
         """Yields the items in the order of results: by model, by prompt, by case, by repetition."""
-        only_checked = self.bench.only_checked()
         for model in self.run.models:
-            for prompt, at, case, filled in self.conversations():
-                if self.only is not None and model not in self.models_of(at, case, prompt):
+            for asked in self.asked:
+                if self.only is not None and model not in self.models_of(asked):
                     continue
-                hashes = self.hashes.get(at) or case.hashes(only_checked)
-                payload = _payload(at, model, case, prompt, filled, self.run, hashes)
-                for repeat in range(times_of(case.repeat)):
-                    recorded = recorded_for(self.outputs, at, model, payload.prompt_id, repeat)
-                    yield msgspec.structs.replace(
-                        payload, repeat=repeat, recorded=recorded, quorum=quorum_of(case.repeat)
+                for repeat in range(asked.repeat):
+                    recorded = (
+                        self.outputs.of(asked.case, model, asked.prompt_id, repeat) if self.outputs else None
                     )
-
-    def conversations(self) -> Iterator[Rendered]:
-        """Yields what each model is sent: by prompt, by case.
-
-        Raises:
-            InputError: a template cannot be rendered, or a case has no input.
-        """
-        if self.rendered is not None:
-            yield from self.rendered
-            return
-        for prompt in self.prompts or (None,):
-            for at, case in self.cases:
-                yield prompt, at, case, _sent(case, prompt, self.run.system_prompt)
+                    yield msgspec.structs.replace(asked, model=model, repeat=repeat, recorded=recorded)
 
 
 def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
@@ -231,43 +192,43 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     bench = read_bench(source, validators_file=choice.validators_file, above=choice.settings)
     outputs = _outputs(bench, choice)
     models = _models(bench.config, choice, outputs)
-    cases = _chosen(bench.cases, choice)
+    chosen = choose_cases(bench, choice)
     if choice.only is not None:
         models = [model for model in models if any(item.model == model for item in choice.only)]
-    settings = _settings(bench)
-    asked_by_checks = check_models([case for _, case in cases])
-    if bench.config.pairwise is not None:
-        asked_by_checks = [*asked_by_checks, bench.config.pairwise.model]
+    shared_vars = _shared_vars(bench.config.vars)
     fixed = choice.settings is not None and choice.settings.temperature is not None
     calls = merged_calls(bench.config, models, bench.prompts, fixed_temperature=fixed)
-    shared_vars = _shared_vars(bench.config.vars)
     run = msgspec.structs.replace(
-        settings,
+        _settings(bench),
         shared_vars=next(iter(shared_vars), ""),
         models={model: _tested(bench.config, model, choice, calls.get(model, {})) for model in models},
         written_at=_written_at(bench, models, choice),
         prompts=[prompt.id for prompt in bench.prompts],
         templates={prompt.id: Template(prompt.system, prompt.turns) for prompt in bench.prompts},
         calls=calls,
-        check_models={model: bench.config.judge(model) for model in asked_by_checks},
-        mode=FREEFORM if settings.schema is None and all(c.is_freeform for _, c in cases) else STANDARD,
         recorded=outputs is not None,
-        has_quorums=any(quorum_of(case.repeat) for _, case in cases),
         all_repeats=choice.all_repeats,
-        cases=len(cases),
         prices=_prices(bench.config, models, choice),
     )
-    _check_prices(run, has_expected=any(case.entry.expected is not None for _, case in cases))
+    asked, facts = _rendered(bench, run, chosen, choice.hashes)
+    pairwise = bench.config.pairwise
+    asked_by_checks = [*facts.check_models, *([pairwise.model] if pairwise else ())]
+    run = msgspec.structs.replace(
+        run,
+        check_models={model: bench.config.judge(model) for model in asked_by_checks},
+        mode=FREEFORM if run.schema is None and facts.is_freeform else STANDARD,
+        has_quorums=bool(facts.quorums),
+        cases=facts.cases,
+    )
+    _check_prices(run, has_expected=facts.has_expected)
     warnings = list(bench.warnings)
-    if any(case.entry.label for _, case in cases) and (outputs is None or len(models) > 1):
+    if facts.has_label and (outputs is None or len(models) > 1):
         warnings.append(LABEL_OF_MANY)
-    used = {name for _, case in cases for name in case.images}
-    files = shared_vars | {name: data for name, data in bench.images.items() if name in used}
-    plan = PlannedRun(run, cases, bench.prompts, files, outputs or {}, warnings, bench, choice.only)
-    rendered = _rendered(plan)
+    files = shared_vars | {name: data for name, data in bench.images.items() if name in facts.images}
+    plan = PlannedRun(run, asked, facts, bench.prompts, files, outputs, warnings, bench, choice.only)
     if not plan.total:
         raise InputError("nothing is left to run", hint="what failed before is not in the file any more")
-    return replace(plan, rendered=rendered, hashes=choice.hashes)
+    return plan
 
 
 def _check_prices(run: CaseRun, *, has_expected: bool) -> None:
@@ -294,66 +255,78 @@ def _shared_vars(written: Mapping[str, Any]) -> dict[str, bytes]:
     return {sha256(encoded).hexdigest(): encoded} if len(encoded) > COPIED_VARS_BYTES else {}
 
 
-def _rendered(plan: PlannedRun) -> Sequence[Rendered] | None:
-    """Renders every template, before anything is sent; None when the result is too long to be kept.
+def _rendered(
+    bench: Bench, run: CaseRun, chosen: Sequence[int], hashes: Mapping[int, CaseHashes]
+) -> tuple[KeptValues[CasePayload], Facts]:
+    """Renders every template, before anything is sent.
+
+    Args:
+        bench: the configuration.
+        run: settings, but for those that depend on cases.
+        chosen: positions of its cases.
+        hashes: those of cases that come from another run, which a bench made of it does not have.
 
     Raises:
         InputError: one cannot be rendered, or a case has no input.
     """
-    problems, kept, size = Problems(), list[Rendered](), 0
-    applications = [] if plan.run.recorded else [each for each in plan.run.models.values() if each.http]
+    problems, facts = Problems(), Facts(CaseLines(bench.root))
+    applications = [] if run.recorded else [target for target in run.models.values() if target.http]
     for target in applications:
-        problems.attempt(partial(check_session, target, plan.bench.root))
-    for prompt in plan.prompts or (None,):
-        for at, case in plan.cases:
-            filled = problems.attempt(partial(_sent, case, prompt, plan.run.system_prompt))
-            if filled is None:
-                continue
-            for target in applications:
-                problems.attempt(partial(_check_sent, target, case, filled))
-            if size <= RENDERED_CHARS_MOST:
-                size += len(filled.input) + sum(len(str(turn)) for turn in filled.messages or ())
-                kept.append((prompt, at, case, filled))
+        problems.attempt(partial(check_session, target, bench.root))
+    asked, of_bench = KeptValues[CasePayload](encode_case, decode_case), bench.config.vars
+    is_whole, only_checked = len(chosen) == len(bench.cases), bench.only_checked()
+    for prompt in bench.prompts or (None,):
+        is_first = prompt is None or prompt is bench.prompts[0]
+        for at, case in enumerate(bench.cases) if is_whole else ((at, bench.cases[at]) for at in chosen):
+            known = hashes.get(at) or case.hashes(only_checked, of_bench)
+            payload = problems.attempt(partial(_payload, at, case, prompt, run, of_bench, known))
+            if payload is not None:
+                asked.add(payload)
+                for target in applications:
+                    values = {**of_bench, **case.vars}
+                    problems.attempt(partial(_check_sent, target, case.place, payload, run, values))
+            if is_first:
+                facts.add(at, case)
     problems.raise_found()
-    return kept if size <= RENDERED_CHARS_MOST else None
+    return asked, facts
 
 
-def _sent(case: BenchCase, prompt: BenchPrompt | None, system_prompt: str) -> SentMessages:
-    return conversation(case.entry, case.values, case.place, prompt, system_prompt)
-
-
-def _check_sent(target: ModelTarget, case: BenchCase, filled: SentMessages) -> None:
+def _check_sent(
+    target: ModelTarget, place: Place, asked: CasePayload, run: CaseRun, values: Mapping[str, Any]
+) -> None:
     """Renders what an application is sent."""
-    system = [{"role": "system", "content": filled.system}] if filled.system else []
-    turns = filled.messages or [{"role": "user", "content": filled.input}]
-    check_request(target, case.place, [*system, *turns], filled.input, case.vars)
+    system = run.system_prompt if asked.system is None else asked.system
+    turns = asked.messages or [{"role": "user", "content": asked.input}]
+    first = [{"role": "system", "content": system}] if system else []
+    check_request(target, place, [*first, *turns], asked.input, values)
 
 
 def _payload(  # noqa: PLR0917 - one call, above
     at: int,
-    model: str,
     case: BenchCase,
     prompt: BenchPrompt | None,
-    filled: SentMessages,
     run: CaseRun,
+    of_bench: Mapping[str, Any],
     hashes: CaseHashes,
 ) -> CasePayload:
-    """Makes the item of a case, without repetition and recorded output."""
-    entry = case.entry
+    """Makes the item of a case, without model, repetition and recorded output."""
+    filled = conversation(case, case.values(of_bench), prompt, run.system_prompt)
     return CasePayload(
         at,
-        model,
+        "",
         filled.input,
-        id=entry.id,
+        id=case.id,
         prompt_id=prompt.id if prompt else None,
         system=None if filled.system == run.system_prompt else filled.system,
         messages=None if filled.messages is None else [dict(each) for each in filled.messages],
         images=list(case.images),
-        vars=dict((case.entry.vars or {}) if run.shared_vars else case.vars),
-        tags=list(entry.tags),
-        metadata=entry.metadata or {},
-        weight=1.0 if entry.weight is None else entry.weight,
+        vars=case.vars if run.shared_vars or not of_bench else {**of_bench, **case.vars},
+        tags=list(case.tags),
+        metadata=case.metadata,
+        weight=case.weight,
         criteria=case.criteria,
+        repeat=case.times,
+        quorum=case.quorum,
         input_hash=hashes.input,
         expectation_hash=hashes.expectation,
     )
@@ -468,24 +441,19 @@ def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> d
     return {model: price for model, price in given.items() if price is not None}
 
 
-def _outputs(bench: Bench, choice: CaseChoice) -> dict[Key, Recorded] | None:
+def _outputs(bench: Bench, choice: CaseChoice) -> Outputs | None:
     """Recorded outputs: of `--outputs`, else those that stand with the cases; None: models are asked."""
     if choice.outputs is not None:
-        file = read_source(Source(choice.outputs), DATA_BYTES)
-        ids, prompts = [case.entry.id for case in bench.cases], [prompt.id for prompt in bench.prompts]
-        repeats = [times_of(case.repeat) for case in bench.cases]
-        return read_recorded(file, ids, prompts, repeats=repeats)
-    written = outputs_of(bench.cases)
-    if not written:
-        return None
-    return {
-        Key(at, model): Recorded(readable(text))
-        for at, texts in written.items()
-        for model, text in texts.items()
-    }
+        source, prompts = Source(choice.outputs), [prompt.id for prompt in bench.prompts]
+        return read_recorded(source.name, text_lines(source.blocks(), source.name), bench.cases, prompts)
+    outputs = Outputs()
+    for at, case in enumerate(bench.cases) if bench.has_outputs else ():
+        for model, text in (case.outputs or {}).items():
+            outputs.add(Key(at, model), Recorded(readable(text)))
+    return outputs if len(outputs) else None
 
 
-def _models(config: BenchConfig, choice: CaseChoice, outputs: Mapping[Key, Recorded] | None) -> list[str]:
+def _models(config: BenchConfig, choice: CaseChoice, outputs: Outputs | None) -> list[str]:
     """The models of the run, each once.
 
     Of recorded outputs: the configured models, as soon as one of them has an output, and then all others that
@@ -494,72 +462,7 @@ def _models(config: BenchConfig, choice: CaseChoice, outputs: Mapping[Key, Recor
     named = list(dict.fromkeys(choice.models or config.models))
     if outputs is None:
         return named
-    recorded = list(dict.fromkeys(key.model for key in outputs))
+    recorded = list(outputs.models)
     if choice.models:
         return named
     return list(dict.fromkeys([*named, *recorded])) if set(named) & set(recorded) else recorded
-
-
-def _chosen(cases: Sequence[BenchCase], choice: CaseChoice) -> list[tuple[int, BenchCase]]:
-    """The cases that the command line leaves, in their order.
-
-    Raises:
-        UsageError: a name stands for no case.
-        InputError: none is left.
-    """
-    found = list(enumerate(cases))
-    if choice.only is not None:
-        names = {item.case for item in choice.only}
-        found = [(at, case) for at, case in found if case_key(at, case.entry.id) in names]
-    if choice.cases:
-        wanted = {_position(name, cases) for name in choice.cases}
-        found = [(at, case) for at, case in found if at in wanted]
-    found = pick_items(found, choice, lambda each: _text_of(each[1]))
-    if not found:
-        raise InputError(
-            "no case is left to run", hint="--case, -k, --first, --sample or --last-failed leave none"
-        )
-    return found
-
-
-def _text_of(case: BenchCase) -> str:
-    """The text of a case in which `-k` looks for words."""
-    entry = case.entry
-    texts = [entry.id, entry.input, *map(str, case.vars.values())]
-    texts += [message.content for message in entry.messages or () if isinstance(message.content, str)]
-    return "\n".join(each or "" for each in texts)
-
-
-def _position(name: str, cases: Sequence[BenchCase]) -> int:
-    """Finds a case by its id, else by its number as it is shown, from 1: `6` or `case 6`."""
-    ids = {case.entry.id: at for at, case in enumerate(cases) if case.entry.id is not None}
-    if name in ids:
-        return ids[name]
-    digits = name.removeprefix("case ")
-    is_number = digits.isascii() and digits.isdigit()
-    if is_number and 1 <= int(digits[:9]) <= len(cases):
-        return int(digits[:9]) - 1
-    numbers = f"cases are numbered from 1 to {count(len(cases))}"
-    hints = [numbers] if is_number or not ids else []
-    if ids:
-        hints.append(nearest(name, list(ids)))
-    raise UsageError(f"--case: no case is called {shown(name)}", hint="; ".join(hints))
-
-
-def stored_places(root: Place, cases: Iterable[tuple[int, BenchCase]]) -> bytes:
-    """Packs the places of cases by their positions; paths are absolute.
-
-    Args:
-        root: the configuration.
-        cases: with their positions.
-    """
-    lines, found = lines_below(root.text, (_CASES,)), dict[int, tuple[str, int]]()
-    for at, case in cases:
-        line = case.place.line  # of a data file; a configuration is read once for the lines of all its cases
-        if case.place.text:
-            line = next((lines[at] for at in case.place.path[1:2] if isinstance(at, int) and at in lines), 0)
-        if line:
-            found[at] = (case.place.file, line)
-    names = list(dict.fromkeys(file for file, _ in found.values()))
-    rows = {at: (names.index(file), line) for at, (file, line) in found.items()}
-    return msgspec.msgpack.encode(([str(Path(name).absolute()) for name in names], rows))

@@ -1,10 +1,10 @@
 """Refuses models without a provider and without an `api_base` before anything is sent."""
 
 from collections.abc import Iterator
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from producer.load.problems import Place, Problems, path_text
+from producer.cases.checks import places_of_model
+from producer.load.problems import Problems, path_text
 from producer.text import shown
 from shared.errors import InputError, UsageError
 from shared.upstream.model_names import has_provider, nearest_listed, suggested_names
@@ -27,8 +27,6 @@ _ROOT_KEYS: Final = {
     "pairwise",
 }
 """What can name a model in a configuration, beside its cases."""
-_KEYS: Final = frozenset({"model", "judge_model", "embedding_model"})
-_LISTS: Final = (("models",), ("judge_models",))
 
 
 def unknown_model(target: ModelTarget, where: str, remedy: str = BY_OPTION) -> UsageError | None:
@@ -77,9 +75,8 @@ def refuse_unknown_models(plan: "PlannedRun", choice: "CaseChoice") -> None:
     """
     run, problems = plan.run, Problems()
     under_test = {} if run.recorded else run.models
-    has_expected = any(case.entry.expected is not None for _, case in plan.cases)
     refused = set[str]()
-    for asked in (under_test, run.judges if has_expected else {}, run.check_models):
+    for asked in (under_test, run.judges if plan.facts.has_expected else {}, run.check_models):
         remedy = f"{BY_OPTION} or {BY_FILE}" if asked is under_test else BY_FILE
         for model, target in asked.items():
             if model not in refused and not _is_served(target):
@@ -115,19 +112,6 @@ def _where(plan: "PlannedRun", choice: "CaseChoice", model: str) -> str:
     if judging is not None and "judge_model" in judging.model_fields_set and model in judging.judges:
         return "--judge"
     root = plan.bench.root
-    places = _named(plan.bench.config.model_dump(exclude_unset=True, include=_ROOT_KEYS), root, model)
-    for _, case in plan.cases:
-        places = chain(places, _named(case.entry.checks or [], case.place.at("checks"), model))
-    place = next(places, None)
+    named = plan.bench.config.model_dump(exclude_unset=True, include=_ROOT_KEYS)
+    place = next(places_of_model(named, root, model), None) or plan.bench.cases.asked.get(model)
     return root.file if place is None else f"{place}: {path_text(place.path)}"
-
-
-def _named(raw: Any, place: Place, model: str) -> Iterator[Place]:
-    """Yields the places inside a document where a model is named."""
-    members = raw.items() if isinstance(raw, dict) else enumerate(raw) if isinstance(raw, list) else ()
-    for key, value in members:
-        inside = place.at(key)
-        if value == model and (key in _KEYS or place.path[-1:] in _LISTS):
-            yield inside
-        else:
-            yield from _named(value, inside, model)

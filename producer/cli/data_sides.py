@@ -75,6 +75,7 @@ def _of_file(source: Source) -> Sequence[HashedCase]:
         raise UsageError(f"{source.name} has {kind}", hint="data diff compares cases")
     if kind is None:  # rows without a bench: the file of cases of one without anything else
         file = Path(source.name)
-        bench = {"name": "data", "system_prompt": "-", "models": ["echo"], "test_cases_file": file.name}
+        prompts = [{"user": "-"}]  # so that cases need no input
+        bench = {"name": "data", "prompts": prompts, "models": ["echo"], "test_cases_file": file.name}
         source = Source(file.parent / "data.yaml", stdin=BytesIO(json.dumps(bench).encode()))
     return cases_of_bench(read_bench(source))

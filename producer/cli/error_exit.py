@@ -35,7 +35,6 @@ class TerminatedError(KeyboardInterrupt):
 
 
 OPTION_HABITS: Final = {
-    "--tag": "`-k TEXT` selects cases by id or text; `proctor compare A B --tag TAG` compares by tag",
     "--prompt": "all prompts of a bench are run; `proctor compare RUN --by prompt` compares two",
 }
 """Options that people try, with the way to what they do."""

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import UNSET
 
-from producer.cases.bench_config import check_models, read_bench
+from producer.cases.bench_config import read_bench
 from producer.load.source import Source
 from producer.service_documents import ListedModel, ModelPrice, ModelsDocument
 from shared.contracts.case_config import BenchConfig
@@ -30,7 +30,7 @@ def models_document(
         InputError: the file cannot be read, or breaks its contract.
     """
     bench = read_bench(Source(named))
-    rows = model_rows(bench.config, environment, check_models(bench.cases))
+    rows = model_rows(bench.config, environment, list(bench.cases.asked))
     return ModelsDocument(models=tuple(row for row in rows if provider in (None, row.provider)))
 
 

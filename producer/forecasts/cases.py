@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET
 
-from producer.cases.bench_config import check_models
 from producer.cases.checks import walk
 from producer.cases.load import PlannedRun, plan_run
 from producer.cases.unknown_models import doubtful_models, refuse_unknown_models
@@ -26,18 +25,16 @@ from producer.forecasts import (
 )
 from producer.service_documents import FileCounts, RunEstimate, ValidateDocument
 from producer.text import cost, count, plural
-from shared.contracts.case_config import times_of
-from shared.contracts.case_run import FREEFORM, CaseRun
+from shared.contracts.case_run import FREEFORM, CasePayload, CaseRun
 from shared.upstream.prices import ANSWER_LIMITS, SERVICE_TIER, GivenPrice, cost_of
 from shared.upstream.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from producer.cases.bench_config import BenchCase
-    from producer.cases.bench_prompts import SentMessages
     from producer.load.source import Source
     from producer.options import SubmitOptions
+    from shared.contracts.checks import Check
     from shared.upstream.model_target import ModelTarget
 
 ANSWER_TOKENS: Final = 256
@@ -126,10 +123,9 @@ def _under_test(plan: PlannedRun) -> Iterator[ModelTarget]:
 
 def _judging(plan: PlannedRun, judges: Iterable[str]) -> Iterator[ModelTarget]:
     """Yields judges and the models of checks, as far as the cases need them."""
-    run, cases = plan.run, [case for _, case in plan.cases]
-    needed = judges if any(case.entry.expected is not None for case in cases) else ()
-    called = {name: run.judges[name] for name in needed}
-    yield from {**called, **{name: run.check_models[name] for name in check_models(cases)}}.values()
+    run = plan.run
+    called = {name: run.judges[name] for name in judges if plan.facts.has_expected}
+    yield from {**called, **{name: run.check_models[name] for name in plan.facts.check_models}}.values()
 
 
 def _targets(plan: PlannedRun) -> Iterator[ModelTarget]:
@@ -156,24 +152,25 @@ def estimated(plan: PlannedRun) -> RunEstimate:
     run = plan.run
     models, judges, checks = _Bill(run.prices), _Bill(run.prices), _Bill(run.prices)
     prompt_tokens, is_assumed = 0, False
-    for by, at, case, conversation in plan.conversations():
-        asked_of = plan.models_of(at, case, by)
-        prompt = tokens_of(conversation.system) + tokens_of(_text_of(conversation))
-        known = _known_tokens(case.entry.expected, case.entry.reference)
-        times = times_of(case.repeat)
+    for item in plan.asked:
+        asked_of, times = plan.models_of(item), item.repeat
+        system = run.system_prompt if item.system is None else item.system
+        prompt = tokens_of(system) + tokens_of(_text_of(item))
+        known = _known_tokens(item.expected, item.reference)
         prompt_tokens += 0 if run.recorded else prompt * len(asked_of) * times
+        checks_of_item = item.checks if run.check_models else ()
         for model in asked_of:
-            most = _most_tokens(run, model, by.id if by else "")
+            most = _most_tokens(run, model, item.prompt_id or "")
             is_assumed = is_assumed or (known is None and most is None and not run.recorded)
             bounds = [tokens for tokens in (known, most) if tokens is not None]
             answer = min(bounds, default=ANSWER_TOKENS)
             if not run.recorded:
-                tier = _params(run, model, by.id if by else "").get(SERVICE_TIER, "")
+                tier = _params(run, model, item.prompt_id or "").get(SERVICE_TIER, "")
                 models.add(model, Usage(prompt, answer, service_tier=tier), times=times)
-            for judge in run.judges if case.entry.expected is not None else ():
+            for judge in run.judges if item.expected is not None else ():
                 judges.add(judge, Usage(JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS), times=times)
-            if case.checks:
-                _add_checks(checks, case, prompt, answer, times=times)
+            if checks_of_item:
+                _add_checks(checks, checks_of_item, prompt, answer, times=times)
     return RunEstimate(
         models.calls,
         judges.calls,
@@ -186,21 +183,21 @@ def estimated(plan: PlannedRun) -> RunEstimate:
     )
 
 
-def _add_checks(checks: _Bill, case: BenchCase, prompt: int, answer: int, *, times: int) -> None:
+def _add_checks(bill: _Bill, checks: Sequence[Check], prompt: int, answer: int, *, times: int) -> None:
     """Adds what the checks of a case ask about an answer."""
     from worker.validation.checks import (  # noqa: PLC0415 - start-up: only benches with checks need it
         CHECK_KINDS,
         AsksJudges,
     )
 
-    for check in walk(case.checks):
+    for check in walk(checks):
         asks = CHECK_KINDS[check.check].asks
         about = tokens_of(json.dumps(check.argument, default=str)) + answer
         instructions, reply = (
             (JUDGE_TOKENS + prompt, asks.reply_tokens) if isinstance(asks, AsksJudges) else (0, 0)
         )
         for model in check.models:
-            checks.add(model, Usage(about + instructions, reply), times=times)
+            bill.add(model, Usage(about + instructions, reply), times=times)
 
 
 def _most_tokens(run: CaseRun, model: str, prompt: str) -> int | None:
@@ -216,9 +213,9 @@ def _params(run: CaseRun, model: str, prompt: str) -> Mapping[str, Any]:
     return params
 
 
-def _text_of(sent: SentMessages) -> str:
+def _text_of(item: CasePayload) -> str:
     """All that is sent but the system message."""
-    return sent.input if sent.messages is None else json.dumps(list(sent.messages), ensure_ascii=False)
+    return item.input if item.messages is None else json.dumps(item.messages, ensure_ascii=False)
 
 
 def _known_tokens(expected: Mapping[str, Any] | None, reference: str | None) -> int | None:
@@ -240,12 +237,13 @@ def _document(name: str, plan: PlannedRun, estimate: RunEstimate) -> ValidateDoc
             models=len(run.models),
             prompts=len(run.prompts) or UNSET,
             repeat=run.repeat,
-            recorded=len(plan.outputs) if run.recorded else UNSET,
+            recorded=UNSET if plan.outputs is None else len(plan.outputs),
         ),
         mode=run.mode,
         models=tuple(run.models),
         judge_model=run.judge_model,
         judge_models=tuple(run.judges),
+        variables=tuple(plan.bench.variables) or UNSET,
         estimate=estimate,
     )
 
@@ -257,6 +255,8 @@ def _lines(name: str, plan: PlannedRun, estimate: RunEstimate) -> list[str]:
     is_shown = run.mode == FREEFORM
     lines.append(f"mode      {run.mode}{': outputs are shown, nothing is checked' if is_shown else ''}")
     lines.append(f"models    {', '.join(run.models)}")
+    if plan.bench.variables:
+        lines.append(f"variables {', '.join(plan.bench.variables)}")
     if estimate.judge_calls:
         names = ", ".join(run.judges)
         word = "judge     " if len(run.judges) == 1 else "judges    "
@@ -264,7 +264,7 @@ def _lines(name: str, plan: PlannedRun, estimate: RunEstimate) -> list[str]:
     if estimate.check_calls:
         names = ", ".join(run.check_models)
         lines.append(f"checks    {names}, at most {plural(estimate.check_calls, 'call')}")
-    if run.recorded:
+    if plan.outputs is not None:
         if estimate.judge_calls or estimate.check_calls:
             lines.append(f"cost      {_cost_in_words(estimate)}")
         lines.append(f"outputs   {count(len(plan.outputs))} recorded; no model under test is called")
@@ -283,8 +283,7 @@ def _shape(plan: PlannedRun) -> str:
     factors = [plural(run.cases, "case"), plural(len(run.models), "model")]
     if run.prompts:
         factors.append(plural(len(run.prompts), "prompt"))
-    repeats = {times_of(case.repeat) for _, case in plan.cases}
-    fewest, most = min(repeats), max(repeats)
+    fewest, most = min(plan.facts.repeats), max(plan.facts.repeats)
     factors.append(plural(most, "repeat") if fewest == most else f"{fewest} to {plural(most, 'repeat')}")
     shape = " × ".join(factors)  # noqa: RUF001 - a product
     return f"what failed of {shape}" if plan.only is not None else shape

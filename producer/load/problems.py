@@ -162,7 +162,7 @@ def one_of(errors: Sequence[InputError], *, among: str = "") -> InputError:
     return error
 
 
-MOST_CASES: Final = 10_000
+MOST_CASES: Final = 100_000
 """Cases of a run."""
 SHOWN_NAMES: Final = 8
 """Names in a hint."""

@@ -5,8 +5,10 @@ output, so they are two reports. What failed is folded. Texts of models and of i
 summary they are escaped HTML, in annotations escaped data, and neither holds what the runner would obey.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -119,12 +121,12 @@ class Annotations(_Failures):
     def __init__(self, info: RunInfo, tests: Tests, folder: Path) -> None:
         super().__init__(info, tests, MOST_ANNOTATIONS)
         self._folder = folder
-        self._places: Mapping[int, CasePlace] = {}
+        self._places = CasePlaces(None, folder)
         self.lines = list[str]()
 
     def read_files(self, read: ReadFile) -> None:
         """Reads where the cases are written."""
-        self._places = read_places(read(PLACES_FILE), self._folder)
+        self._places = CasePlaces(read(PLACES_FILE), self._folder)
 
     def end(self, document: AnyRun) -> None:
         """Makes the lines: missed gates and items without a verdict are errors, the rest are warnings."""
@@ -193,18 +195,28 @@ def _folded(title: str, text: str, *, is_open: bool = False) -> str:
     return f"{opened}<summary>{title}</summary>\n\n<pre>{_quiet(printed)}</pre>\n\n</details>"
 
 
-def read_places(stored: bytes | None, folder: Path) -> Mapping[int, CasePlace]:
-    """Reads places back.
+class CasePlaces:
+    """Where the cases of a run are written.
 
     Args:
-        stored: as `stored_places` packed them; None: the run has none.
+        stored: as `producer.cases.chosen_cases.CaseLines` packed them; None: the run has none.
         folder: paths inside of it are written as counted from there.
     """
-    if stored is None:
-        return {}
-    names, rows = msgspec.msgpack.decode(stored, type=tuple[Sequence[str], dict[int, tuple[int, int]]])
-    shown = [_below(Path(name), folder.resolve()) for name in names]
-    return {at: CasePlace(shown[number], line) for at, (number, line) in rows.items()}
+
+    def __init__(self, stored: bytes | None, folder: Path) -> None:
+        kept: tuple[list[str], list[tuple[int, int, int, int]]] = ([], [])
+        if stored is not None:
+            kept = msgspec.msgpack.decode(stored, type=tuple[list[str], list[tuple[int, int, int, int]]])
+        names, self._stretches = kept
+        self._names = [_below(Path(name), folder.resolve()) for name in names]
+
+    def get(self, at: int) -> CasePlace | None:
+        """Returns the place of the case at a position; None where it is not known."""
+        after = bisect_right(self._stretches, at, key=itemgetter(0))
+        if not after:
+            return None
+        first, name, line, length = self._stretches[after - 1]
+        return CasePlace(self._names[name], line + at - first) if at < first + length else None
 
 
 def _below(path: Path, folder: Path) -> str:

@@ -10,8 +10,9 @@ check into none. What needs other files (paths, validators, the schema) is check
 (True, 5)
 """
 
+from collections.abc import Sequence
 from datetime import date
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 import msgspec
 from pydantic import (
@@ -109,6 +110,40 @@ def _each_once(judges: list[str]) -> list[str]:
     return judges
 
 
+class ColumnTarget(NamedTuple):
+    """What a column of a data file is: a field of a case, or a member of one that is an object."""
+
+    field: str
+    member: str = ""
+
+    @classmethod
+    def named(cls, name: str) -> "ColumnTarget | None":
+        """Reads a name such as `input` or `vars.country`; None for all others.
+
+        >>> ColumnTarget.named("vars.country"), ColumnTarget.named("input"), ColumnTarget.named("country")
+        (ColumnTarget(field='vars', member='country'), ColumnTarget(field='input', member=''), None)
+        """
+        head, _, member = name.partition(".")
+        if member and head in MEMBERED:
+            return cls(head, member)
+        return cls(name) if name in COLUMN_FIELDS else None
+
+    def __str__(self) -> str:
+        return f"{self.field}.{self.member}" if self.member else self.field
+
+
+def _is_target(name: str) -> str:
+    """Refuses what is no field of a case."""
+    if ColumnTarget.named(name) is None:
+        raise PydanticCustomError(
+            "column",
+            "not a field of a case: write one of {known}, vars.NAME or metadata.NAME",
+            {"known": ", ".join(COLUMN_FIELDS)},
+        )
+    return name
+
+
+TargetName = Annotated[Text, AfterValidator(_is_target)]
 Panel = Annotated[list[Text], Field(min_length=1, max_length=MOST_JUDGES), AfterValidator(_each_once)]
 
 
@@ -315,6 +350,12 @@ class CaseEntry(Criteria):
     """Recorded outputs by model: nothing is called then."""
 
 
+COLUMN_FIELDS: Final = tuple(CaseEntry.model_fields)
+"""The documented names of columns."""
+MEMBERED: Final = frozenset({"vars", "metadata", "outputs"})
+"""Fields whose members may be columns of their own: `vars.NAME`."""
+
+
 class BenchConfig(_SettingKeys):
     """A whole file; it may have its settings on the first level, or in a block of their own."""
 
@@ -352,8 +393,10 @@ class BenchConfig(_SettingKeys):
     """Another spelling of `schema_path`, or the schema itself."""
     validators_file: Text | None = None
     """Functions that judge outputs: a path inside the file's folder."""
-    test_cases_file: Text | None = None
-    """More cases (.csv, .jsonl), which come before those of `test_cases`: a path inside the file's folder."""
+    test_cases_file: Text | Annotated[list[Text], Field(min_length=1)] | None = None
+    """More cases, which come before those of `test_cases`: paths or patterns inside the file's folder."""
+    columns: Annotated[dict[Text, TargetName], BeforeValidator(_mapping)] = {}
+    """Columns of these files that are called otherwise than the fields that they are: `question: input`."""
     config: Annotated[RunSettings, BeforeValidator(_mapping)] | None = None
     """How it is run."""
     test_cases: Annotated[list[CaseEntry], BeforeValidator(_list)] = []
@@ -422,6 +465,12 @@ class BenchConfig(_SettingKeys):
         headers = merge_headers(self.judge_params.headers or {}, of_model)
         target = self.target(model, self.judge_params.service_tier)
         return msgspec.structs.replace(target, headers=headers)
+
+    @property
+    def data_files(self) -> Sequence[str]:
+        """Paths and patterns of files of cases."""
+        written = self.test_cases_file
+        return [written] if isinstance(written, str) else written or []
 
     @property
     def schema_file(self) -> str | None:

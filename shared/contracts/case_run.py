@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Self
 import msgspec
 
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, Label
+from shared.contracts.checks import Check
 from shared.upstream.model_target import DEFAULT_TIMEOUT_S, ModelTarget
 from shared.upstream.prices import GivenPrice
 
@@ -301,6 +302,16 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     def expected(self) -> dict[str, Any] | None:
         """The object that the output must be."""
         return self.criteria.get("expected")
+
+    @property
+    def reference(self) -> str | None:
+        """A good answer in words."""
+        return self.criteria.get("reference")
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The checks of the output, rendered."""
+        return msgspec.convert(self.criteria.get("checks", ()), tuple[Check, ...])
 
     @property
     def label(self) -> Label | None:

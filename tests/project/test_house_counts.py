@@ -7,13 +7,13 @@ import pytest
 from tests.project.house_counts import COUNTS
 
 BOUNDS: Final = {
-    "keys read by text in producer/": 213,
+    "keys read by text in producer/": 212,
     "TYPE_CHECKING blocks": 36,
-    "imports in functions": 186,
+    "imports in functions": 187,
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
     "public class names with two meanings": 0,
-    "modules": 593,
+    "modules": 597,
     "lines of producer/schemas": 367,
 }
 """The most that each figure may be; the others are for information."""

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.cases.bench_config import read_bench
-from producer.cases.bench_files import TextFile, csv_rows, json_rows
+from producer.cases.data_rows import Columns, cell, json_rows, table_rows
 from producer.load.contracts import checked
 from producer.load.problems import Place, Problems
 from producer.load.source import Source
@@ -139,13 +139,14 @@ def test_csv_and_json_lines_say_the_same(cases: list[dict[str, Any]]) -> None:
         cells = {**case, "expected": json.dumps(case["expected"]) if case.get("expected") is not None else ""}
         writer.writerow([cells.get(column, "") for column in columns])
     lines = "\n".join(json.dumps(case) for case in cases)
+    named = Columns({})
     rows = [
-        checked(CaseEntry, row.value, Place("bench.yaml"))
-        for row in csv_rows(TextFile("c.csv", sheet.getvalue()), Problems())
+        checked(CaseEntry, named.case(row, cell), Place("bench.yaml"))
+        for row in table_rows("c.csv", io.StringIO(sheet.getvalue(), newline=""), named, Problems())
     ]
     assert rows == [
         checked(CaseEntry, row.value, Place("bench.yaml"))
-        for row in json_rows(TextFile("c.jsonl", lines), Problems())
+        for row in json_rows("c.jsonl", lines.split("\n"), Problems())
     ]
 
 

@@ -7,6 +7,7 @@ Longer than 300 lines, because it is a table of all parsers with their documents
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from io import BytesIO
 from typing import Any, Final, NamedTuple
 
@@ -14,16 +15,18 @@ import msgspec
 from pydantic import ValidationError
 
 from producer.aggregate.gates import parse_gate
+from producer.cases.bench_cases import BenchCase, BenchCases
 from producer.cases.bench_config import check_schema, check_validators
-from producer.cases.bench_files import TextFile, read_case_data
+from producer.cases.bench_files import TextFile, text_lines
 from producer.cases.bench_files import decoded as text_of
+from producer.cases.data_rows import Columns, ReadValue, as_written, case_of, cell, json_rows, table_rows
 from producer.cases.load import plan_run
 from producer.cases.recorded import read_recorded
 from producer.cli.options.choices import price_of
 from producer.env_files import variables_in
 from producer.load.baselines import encode_baseline, read_baselines
 from producer.load.detect import detect_kind
-from producer.load.problems import Problems
+from producer.load.problems import Place, Problems
 from producer.load.source import Source
 from producer.load.strict_json import parse_json
 from producer.options import CaseChoice
@@ -116,12 +119,19 @@ def _text(read: Callable[[str], object]) -> Callable[[bytes], object]:
 
 def _cases(name: str) -> Callable[[bytes], object]:
     def read(data: bytes) -> list[bytes]:
-        problems = Problems()
-        found = read_case_data(TextFile(f"{NAME}.{name}", text_of(f"{NAME}.{name}", data)), problems)
+        problems, columns = Problems(), Columns({})
+        lines = text_lines(iter([data]), f"{NAME}.{name}")
+        is_table = name == "csv"
+        read: ReadValue = cell if is_table else as_written
+        rows = (
+            table_rows(f"{NAME}.{name}", lines, columns, problems)
+            if is_table
+            else json_rows(f"{NAME}.{name}", lines, problems)
+        )
+        cases = (problems.attempt(partial(case_of, row, columns, read)) for row in rows)
+        found = [case for case in cases if case is not None]
         problems.raise_found()
-        return [
-            encode_case(CasePayload(0, "m", case.input or "", criteria=case.criteria)) for _, case in found
-        ]
+        return [encode_case(CasePayload(0, "m", case.input or "", criteria=case.criteria)) for case in found]
 
     return read
 
@@ -134,7 +144,10 @@ def _plan(data: bytes) -> None:
 
 
 def _outputs(data: bytes) -> object:
-    return read_recorded(TextFile(NAME, text_of(NAME, data)), ["one", None], repeats=[1, 1])
+    cases = BenchCases(Place(NAME))
+    cases.add(BenchCase(Place(NAME), "one"))
+    cases.add(BenchCase(Place(NAME)))
+    return read_recorded(NAME, text_lines(iter([data]), NAME), cases)
 
 
 def _schema(data: bytes) -> None:

@@ -35,6 +35,15 @@ from shared.kinds import all_kinds
     topics=("cases",),
     help="As for `run`: check these recorded outputs too; no model is called.",
 )
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="TAG",
+    cls=TopicOption,
+    topics=("cases",),
+    help="As for `run`: only cases with this tag.",
+)
 @click.option("--list", "is_list", is_flag=True, help="Print the names of the items, one a line.")
 @pass_session
 def command(
@@ -45,6 +54,7 @@ def command(
     kind: str | None,
     api_base: str | None,
     outputs: str | None,
+    tags: tuple[str, ...],
     is_list: bool,
 ) -> int:
     """Check FILE (`-`: stdin) without submitting it.
@@ -57,7 +67,7 @@ def command(
     if named is None:
         raise UsageError("name a FILE", hint="see `proctor validate --help`")
     choice = SubmitChoice(
-        InputOptions(kind=kind), ModelOptions(api_base=api_base), CaseOptions(outputs=outputs)
+        InputOptions(kind=kind), ModelOptions(api_base=api_base), CaseOptions(outputs=outputs, tags=tags)
     )
     asked = submission.unread(session, named, choice)
     return (listing.print_items if is_list else submission.print_contents)(session, asked)

@@ -188,6 +188,7 @@ def read_case_choice(
         outputs=options.outputs,
         all_repeats=options.all_repeats,
         cases=options.cases,
+        tags=options.tags,
         containing=selection.containing or "",
         first=selection.first,
         sample=selection.sample,

@@ -117,6 +117,13 @@ class CaseOptions:
         topics=("cases",),
         help="Only this case, by its id or its number from 1; may be repeated.",
     )
+    tags: tuple[str, ...] = option(
+        "--tag",
+        multiple=True,
+        metavar="TAG",
+        topics=("cases",),
+        help="Only cases with this tag; repeated, with any of them.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

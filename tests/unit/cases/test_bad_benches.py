@@ -7,6 +7,7 @@ from time import process_time
 
 import pytest
 
+from producer.cases import bench_config
 from tests.support.benches import CASES, HEAD, MINIMAL, plan, refusal, write
 
 
@@ -107,7 +108,7 @@ def test_what_breaks_the_contract_is_reported(tmp_path: Path, text: str, words: 
         ("test_cases_file", "pipe.csv", "'pipe.csv' is no regular file"),
         ("test_cases_file", "a\\0b.csv", "is no usable path"),
         ("test_cases_file", "ring.csv", "test_cases_file"),
-        ("test_cases_file", "checks.py", "is neither .csv nor .jsonl"),
+        ("test_cases_file", "checks.py", "'checks.py' has no suffix of a file of cases"),
         ("schema_path", "broken.json", "broken.json:1: not valid JSON"),
         ("schema_path", "wrong.json", "wrong.json: "),
     ],
@@ -188,13 +189,13 @@ def test_another_encoding_is_named(tmp_path: Path) -> None:
         (
             "c.csv",
             "prompt,expected\na,\n",
-            "(variables of prompts are the vars of cases in JSON Lines, .jsonl)",
+            "c.csv:1: there is no column input | name it in the first line; columns: {prompt: input} renames",
         ),
         ("c.csv", "imput\na\n", "c.csv:1: unknown column 'imput' | did you mean 'input'?"),
         (
             "c.csv",
-            "input,vars\na,{}\n",
-            "c.csv:1: unknown column 'vars' | CSV cannot hold it: write the cases as JSON",
+            "input,vars\na,[1]\n",
+            "c.csv:2: vars: not an object ([1])",
         ),
         ("c.csv", "input;expected\na;b\n", "columns are separated by commas"),
         ("c.csv", "expected\n{}\n", "c.csv:1: there is no column input"),
@@ -213,20 +214,42 @@ def test_another_encoding_is_named(tmp_path: Path) -> None:
         ),
         (
             "c.jsonl",
-            '{"input": "a", "regexp": "b"}\n',
-            "c.jsonl:1: regexp: unknown key | did you mean 'regex_pattern'?",
+            '{"input": "a", "expcted": {}}\n',
+            "c.jsonl:1: expcted: unknown column 'expcted' | did you mean 'expected'?",
         ),
         ("c.jsonl", '{"input": "a", "expected": {"x": NaN}}\n', "c.jsonl:1: not valid JSON: NaN"),
         ("c.jsonl", '{"input": "\\ud800"}\n', "c.jsonl:1: input: text holds half of a surrogate pair"),
         ("c.jsonl", '{"input": ' + "[" * 5_000 + "\n", "c.jsonl:1: nested too deep"),
         ("c.jsonl", '{"input": "' + "x" * 1_000_001 + '"}\n', "1,000,001 characters, at most 1,000,000"),
-        ("c.jsonl", '{"input": "a"}\n' * 10_001, "c.jsonl:10001: more than 10,000 cases"),
+        ("c.jsonl", '{"input": "a"}\n' * 11, "c.jsonl:11: more than 10 cases"),
+        ("c.csv", "input,tag\na,b\n", "c.csv:1: unknown column 'tag' | did you mean 'tags'?"),
+        ("c.csv", "input,Expected\na,{}\n", "unknown column 'Expected' | did you mean 'expected'? For a"),
+        ("c.csv", "input,weight\na,b\n", "c.csv:2: weight: not valid JSON: Expecting value at column 1"),
+        ("c.csv", "input,vars.n,n\na,1,2\n", "c.csv:1: the column n and vars.n are both vars.n"),
+        ("c.csv", "input,\na,1\n", "c.csv:1: the column 2 has no name"),
+        ("c.csv", "q,input\na,b\n", "c.csv:1: the column input and q are both input"),
+        ("c.csv", "q,n\n,b\n", "c.csv:2: q: text must not be blank"),
+        ("c.csv", "q,r\na,[\n", "c.csv:2: r: not valid JSON"),
+        ("c.csv", "q,r\na,[1]\n", "c.csv:2: r: not an object ([1])"),
+        ("c.tsv", "q\tid\na\t1\t2\n", "c.tsv:2: 3 cells, and the header has 2 | quote cells that hold tabs"),
+        ("c.tsv", "input,id\na,b\n", "columns are separated by tabs"),
+        ("c.tsv", 'q\n"a', "c.tsv:2: not valid TSV"),
+        ("c.jsonl", '{"q": "a", "vars": {"n": 1}, "n": 2}\n', "c.jsonl:1: vars: n stands in vars and in a"),
+        ("c.json", "{}", "c.json: not a list of cases ({}) | write ["),
+        ("c.json", '[\n{"q": "a"},\n"b"]', "c.json:3: not an object ('b')"),
+        ("c.json", '{"q": "a"}\n{"q": "b"}\n', "c.json:2: not valid JSON: Extra data"),
+        ("c.yaml", "- q: a\n- q: b\n  expcted: {}\n", "c.yaml:2: expcted: unknown column"),
+        ("c.yaml", "- q: [a\n", "c.yaml:"),
     ],
 )  # fmt: skip - one wrong file, one row
-def test_a_wrong_file_of_cases_is_reported(tmp_path: Path, name: str, content: str, words: str) -> None:
-    """The message names the file, the line on which the row begins, and what is wrong."""
+def test_a_wrong_file_of_cases_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str, words: str
+) -> None:
+    """The message names the file, the line on which the row begins, the column, and what is wrong."""
+    monkeypatch.setattr(bench_config, "MOST_CASES", 10)
     write(tmp_path, content, name)
-    found = refusal(write(tmp_path, f"{HEAD}test_cases_file: {name}\n"))
+    renamed = "columns: {q: input, r: expected}\n" if "q" in content else ""
+    found = refusal(write(tmp_path, f"{HEAD}test_cases_file: {name}\n{renamed}"))
     assert words in found, found
 
 

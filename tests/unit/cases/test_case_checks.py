@@ -167,7 +167,7 @@ def test_a_check_is_its_template(tmp_path: Path) -> None:
     ]
     cases_of = [{"input": city, "vars": {"capital": city}} for city in ("Madrid", "Tokyo")]
     path = write(tmp_path, yaml.safe_dump({**MINIMAL, "default_checks": checks, "test_cases": cases_of}))
-    cases = [case.checks for _, case in plan(path).cases]
+    cases = [case.checks for case in plan(path).bench.cases]
     rows = [run_deterministic(each, Subject("It is Rome.")) for each in cases]
     assert [[row.name for row in each] for each in rows] == [
         [

@@ -52,7 +52,7 @@ def test_every_block_of_yaml_loads(tmp_path: Path, text: str, validators: str) -
     fragment = yaml.safe_load(text)
     path = write(tmp_path, yaml.safe_dump(whole(fragment), allow_unicode=True))
     found = plan(path)
-    assert [case.entry.input for _, case in found.cases] == [
+    assert [case.input for case in found.bench.cases] == [
         case["input"] for case in whole(fragment)["test_cases"]
     ]
     assert list(found.run.models) == whole(fragment)["models"]

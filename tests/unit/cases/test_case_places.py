@@ -5,8 +5,7 @@ from typing import Final
 
 import pytest
 
-from producer.cases.load import stored_places
-from producer.report.github import CasePlace, read_places
+from producer.report.github import CasePlace, CasePlaces
 from tests.support.benches import plan, write
 
 HEAD: Final = "name: b\nsystem_prompt: Answer.\nmodels: [m]\n"
@@ -41,7 +40,7 @@ def test_each_case_has_its_file_and_line(
     for name, text in data.items():
         (folder / name).write_text(text, encoding="utf-8")
     found = plan(write(folder, bench))
-    stored = stored_places(found.bench.root, found.cases)
-    expected = {at: CasePlace(f"evals/{file}", line) for at, (file, line) in enumerate(lines)}
-    assert read_places(stored, tmp_path) == expected
-    assert read_places(None, tmp_path) == {}
+    places = CasePlaces(found.facts.places.stored(), tmp_path)
+    expected = [CasePlace(f"evals/{file}", line) for file, line in lines]
+    assert [places.get(at) for at in range(len(lines) + 1)] == [*expected, None]
+    assert CasePlaces(None, tmp_path).get(0) is None

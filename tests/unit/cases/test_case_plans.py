@@ -125,7 +125,7 @@ def test_the_command_line_goes_before_the_configuration(full: Path) -> None:
 )
 def test_cases_can_be_chosen(full: Path, choice: dict[str, Any], positions: list[int]) -> None:
     """Chosen cases keep their place in the file, so that results can be compared with those of all."""
-    assert [at for at, _ in plan(full, **choice).cases] == positions
+    assert [item.case for item in plan(full, **choice, models=("a",), repeat=1).items()] == positions
 
 
 def test_a_choice_of_nothing_is_refused(full: Path) -> None:
@@ -184,7 +184,7 @@ def test_csv_is_read_as_spreadsheets_write_it(tmp_path: Path) -> None:
     """A byte order mark, quotes, line ends in cells, formulas: nothing is lost, nothing is computed."""
     rows = '\ufeffinput,expected\r\n"say ""hi"",\nplease","{""a"": 1}"\r\n=1+1,\r\n\r\n@SUM(A1),{}\r\n'
     write(tmp_path, rows, "cases.csv")
-    found = [case.entry for _, case in plan(write(tmp_path, HEAD + "test_cases_file: cases.csv\n")).cases]
+    found = list(plan(write(tmp_path, HEAD + "test_cases_file: cases.csv\n")).items())
     assert [case.input for case in found] == ['say "hi",\nplease', "=1+1", "@SUM(A1)"]
     assert [case.expected for case in found] == [{"a": 1}, None, {}]
 
@@ -194,11 +194,10 @@ def test_csv_and_json_lines_carry_every_key(tmp_path: Path) -> None:
     write(tmp_path, "input,regex_pattern,reference,id\na,x+,r,one\n", "c.csv")
     write(tmp_path, '{"input":"a","regex_pattern":"x+","reference":"r","id":"one"}\n', "c.jsonl")
     csv, lines = (
-        [case.entry for _, case in plan(write(tmp_path, f"{HEAD}test_cases_file: c.{end}\n")).cases]
-        for end in ("csv", "jsonl")
+        list(plan(write(tmp_path, f"{HEAD}test_cases_file: c.{end}\n")).items()) for end in ("csv", "jsonl")
     )
     assert csv == lines
-    assert csv[0].regex_pattern == "x+"
+    assert csv[0].criteria["regex_pattern"] == "x+"
 
 
 def outputs(folder: Path, *rows: dict[str, Any]) -> str:

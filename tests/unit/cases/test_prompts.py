@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from producer.cases import load as cases
-from shared.contracts.case_run import CasePayload, read_shared_vars
+from producer.load import kept_values
+from shared.contracts.case_run import CasePayload, encode_case, read_shared_vars
 from tests.support.benches import MINIMAL, plan, refusal, write
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
@@ -215,19 +215,25 @@ def test_an_image_has_a_bound(tmp_path: Path) -> None:
     assert "'out.png' leads out of the folder" in refusal(write(tmp_path, yaml.safe_dump(bench)))
 
 
-def test_long_prompts_are_rendered_again_for_each_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is kept of them is bounded, and makes no difference to the items."""
-    bench = {
+def test_many_cases_lie_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they lie makes no difference to the items, nor to what is wrong with them."""
+    bench: dict[str, Any] = {
         "models": ["a", "b"],
         "prompts": [{"id": "short", "user": "{{ city }}?"}],
-        "test_cases": [{"vars": {"city": "Rome"}}, {"vars": {"city": "Oslo"}}],
+        "default_checks": [{"contains": "{{ city }}"}, {"any": [{"length": 5}, "refusal"]}],
+        "test_cases": [
+            {"vars": {"city": "Rome"}, "id": "it", "outputs": {"a": "Rome", "b": "Roma"}, "tags": ["eu"]},
+            {"vars": {"city": "Oslo"}, "weight": 2.0, "expected": {"x": 1}},
+            {"messages": [{"role": "user", "content": "Hi"}], "vars": {"city": "Lima"}},
+        ],
     }
     kept = items(tmp_path, **bench)
-    monkeypatch.setattr(cases, "RENDERED_CHARS_MOST", 6)
-    assert plan(tmp_path / "bench.config.yaml").rendered is None
-    assert items(tmp_path, **bench) == kept
+    monkeypatch.setattr(kept_values, "FEW", 1)
+    assert list(map(encode_case, items(tmp_path, **bench))) == list(map(encode_case, kept))
+    assert [item.case for item in plan(tmp_path / "bench.config.yaml", cases=("it",)).items()] == [0, 0]
+    bench["test_cases"] += [{"id": "it", "vars": {"city": "Paris"}}, {"vars": {"town": "Paris"}}]
+    text = refusal(write(tmp_path, yaml.safe_dump({**MINIMAL, **bench})))
+    assert "'it' is the id of another case, at" in text
 
 
 def test_line_ends_of_a_prompt_file_do_not_count(tmp_path: Path) -> None:

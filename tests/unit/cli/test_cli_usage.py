@@ -86,10 +86,10 @@ def test_unknown_option_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_option_that_people_try_has_the_right_way(capsys: pytest.CaptureFixture[str]) -> None:
-    """`run --tag` is answered with the way to select cases, not with options spelled alike."""
-    assert run(["run", "bench.yaml", "--tag", "easy"]) == 2
+    """`run --prompt` is answered with the way to compare prompts, not with options spelled alike."""
+    assert run(["run", "bench.yaml", "--prompt", "easy"]) == 2
     err = capsys.readouterr().err
-    assert "hint: `-k TEXT` selects cases" in err
+    assert "hint: all prompts of a bench are run" in err
     assert "--detach" not in err
 
 
