@@ -105,6 +105,17 @@ def item_line(item: ShownItem, *, is_open: bool) -> ItemLine:
     )
 
 
+class Search(NamedTuple):
+    """A filter of rows, and how far the search for them came."""
+
+    where: str = ""
+    problem: str = ""
+    """Why the filter cannot be read."""
+    found: int = 0
+    percent: int = 100
+    """Of the rows that were searched."""
+
+
 class RunView(NamedTuple):
     """What the page of a run shows."""
 
@@ -112,8 +123,7 @@ class RunView(NamedTuple):
     rows: RowsPage
     words: Sequence[str]
     """Outcomes that rows are filtered by."""
-    outcome: str
-    """The one that they are filtered by; empty: all."""
+    search: Search
     before: str
     """The run before, of the same file; empty where there is none."""
     items: str

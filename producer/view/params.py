@@ -30,7 +30,8 @@ class QueryParams(msgspec.Struct, frozen=True):
     page: int = 1
     number: int = 1
     """Of the first row, from 1."""
-    outcome: str = ""
+    where: str = ""
+    """A filter of rows, as `results --where` takes it."""
     part: bool = False
     """Whether a part is wanted, without the page around it."""
     topic: str = ""

@@ -6,18 +6,13 @@ from typing import Any, Final, NamedTuple
 
 from producer import kinds
 from producer.report.shown_item import ShownItem
-from shared.codecs.turn_batches import DECISION_OF_CODE, unpack_batch
+from shared.codecs.turn_batches import unpack_batch
 from shared.kinds import Storage
-from shared.names import Outcome
 from shared.runs import RunInfo, RunStore
-from shared.runs.pages import ChunkFields, TurnRow
+from shared.runs.pages import ChunkFields
 
 PAGE: Final = 50
 """Rows of a page."""
-SCANNED: Final = 2_000
-"""Rows that are read together while some of one outcome are looked for."""
-LONGEST_SCAN: Final = 40_000
-"""Rows that one page is searched for; the next page goes on from there."""
 
 
 class RowsPage(NamedTuple):
@@ -39,27 +34,21 @@ class RowReader:
     """
 
     def __init__(self, store: RunStore, info: RunInfo) -> None:
-        self._store, self._info = store, info
+        self._store, self.info = store, info
         self._shown = kinds.of(info.kind).shown(info)
 
-    def page(self, first: int, outcome: str = "") -> RowsPage:
-        """Returns a page.
+    def page(self, first: int) -> RowsPage:
+        """Returns the page that begins with a position."""
+        first = max(0, min(first, self.info.total))
+        last = min(self.info.total, first + PAGE)
+        items = [self._shown(row) for row in self.rows(first, last)]
+        return RowsPage(items, first, last if last < self.info.total else None)
 
-        Args:
-            first: the position that it begins with.
-            outcome: only rows that ended so; empty: all.
-        """
-        first = max(0, min(first, self._info.total))
-        last = min(self._info.total, first + (LONGEST_SCAN if outcome else PAGE))
-        found = list[Any]()
-        for start in range(first, last, SCANNED if outcome else PAGE):
-            end = min(last, start + (SCANNED if outcome else PAGE))
-            for row in self._rows(start, end):
-                if not outcome or word_of(row) == outcome:
-                    found.append(row)
-                if len(found) == PAGE and outcome:
-                    return RowsPage(self._items(found), first, row.index + 1)
-        return RowsPage(self._items(found), first, last if last < self._info.total else None)
+    def chosen(self, positions: Sequence[int], first: int) -> RowsPage:
+        """Returns the page that begins with a position, of some positions in their order."""
+        left = [position for position in positions if position >= first]
+        rows = self._at(left[:PAGE])
+        return RowsPage([self._shown(row) for row in rows], first, left[PAGE] if len(left) > PAGE else None)
 
     def item(self, position: int) -> ShownItem | None:
         """Returns one item; None where the run has none at this position."""
@@ -68,25 +57,27 @@ class RowReader:
 
     def row(self, position: int) -> Any | None:
         """Returns the row of one item with its input."""
-        if not 0 <= position < self._info.total:
-            return None
-        return next((row for row in self._rows(position, position + 1) if row.index == position), None)
+        return next(iter(self._at([position])), None) if 0 <= position < self.info.total else None
 
-    def _items(self, rows: Sequence[Any]) -> list[ShownItem]:
-        return [self._shown(row) for row in rows]
-
-    def _rows(self, first: int, last: int) -> Sequence[Any]:
-        """Reads the rows of some positions with their inputs; those without a result have no code."""
-        if self._info.kind.storage is Storage.LIST:
-            items = self._store.item_reader(self._info.run, with_open=True, with_payload=True)
+    def rows(self, first: int, last: int, *, with_payload: bool = True) -> Sequence[Any]:
+        """Reads the rows of some positions; those without a result have no code."""
+        if self.info.kind.storage is Storage.LIST:
+            items = self._store.item_reader(self.info.run, with_open=True, with_payload=with_payload)
             return items.rows(range(first, last))
         chunks = list(self._chunks(first, last))
-        reader = self._store.reader(self._info.run, with_open=True, with_payload=True)
+        reader = self._store.reader(self.info.run, with_open=True, with_payload=with_payload)
         return [row for page in reader.pages(chunks) for row in page if first <= row.index < last]
+
+    def _at(self, positions: Sequence[int]) -> Sequence[Any]:
+        """Reads rows that need not be neighbours."""
+        if self.info.kind.storage is Storage.LIST:
+            items = self._store.item_reader(self.info.run, with_open=True, with_payload=True)
+            return items.rows(positions)
+        return [row for position in positions for row in self.rows(position, position + 1)]
 
     def _chunks(self, first: int, last: int) -> Iterator[ChunkFields]:
         """Yields the chunks of turns in which some positions may be, of each generation."""
-        for _, found in groupby(self._store.chunks(self._info.run), key=lambda chunk: chunk.generation):
+        for _, found in groupby(self._store.chunks(self.info.run), key=lambda chunk: chunk.generation):
             generation = list(found)
             low, high = 0, len(generation)
             while low < high:  # the last chunk that begins at `first` or before it
@@ -99,14 +90,5 @@ class RowReader:
 
     def _begins(self, chunk: ChunkFields) -> int:
         """Returns the position of the first turn of a chunk."""
-        inputs = self._store.inputs(self._info.run, chunk.batches)
+        inputs = self._store.inputs(self.info.run, chunk.batches)
         return min((unpack_batch(batch)[0][0] for batch in inputs if batch), default=0)
-
-
-def word_of(row: Any) -> str:
-    """Returns how a row ended, as filters name it: of turns what was decided."""
-    if not row.code:
-        return Outcome.SKIPPED.value
-    if isinstance(row, TurnRow):
-        return DECISION_OF_CODE[row.code[0]] or Outcome.ERROR.value
-    return str(row.outcome.value)

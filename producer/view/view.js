@@ -94,7 +94,13 @@
     const list = $("[data-list]"), field = $("[data-search] input[type=search]"), had = document.activeElement === field;
     const typed = had ? field.value : null, at = had ? field.selectionStart : 0;
     list.replaceWith(fresh);
+    goOn();
     if (had) { const again = $("[data-search] input[type=search]"); again.focus(); again.value = typed; again.setSelectionRange(at, at); }
+  }
+
+  /* A search of many rows comes in parts, each of which is shown. */
+  function goOn() {
+    if ($("[data-unfinished]")) setTimeout(() => { if ($("[data-unfinished]")) go(location.href, false); }, 50);
   }
 
   let asked = 0;
@@ -102,8 +108,8 @@
     const mine = ++asked, fresh = await part(address);
     if (mine !== asked) return;
     if (!fresh) return location.assign(address);
-    put(fresh);
     if (isStep) history.pushState(null, "", address); else history.replaceState(null, "", address);
+    put(fresh);
   }
   addEventListener("popstate", () => go(location.href, false));
 
@@ -224,6 +230,7 @@
   });
 
   listen();
+  goOn();
   const opened = new URLSearchParams(location.hash.slice(1)).get("open");
   if (opened && panel) { const row = rows().find((each) => each.dataset.id === opened); if (row) open(row); }
 })();

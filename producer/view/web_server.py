@@ -21,6 +21,7 @@ from producer.report.comparison.to_html import comparison_page
 from producer.report.html.page_policy import policy_of
 from producer.report.html.rendering import file_text
 from producer.report_files import ReportStream
+from producer.row_filter import parse_filter
 from producer.served_thread import in_thread
 from producer.stored_runs import SEARCHED, runs_before
 from producer.text import plural
@@ -34,7 +35,8 @@ from producer.view.links import Links, kept_token
 from producer.view.live_hub import Hub
 from producer.view.params import PathParams, QueryParams, typed
 from producer.view.request_guard import dress, guard
-from producer.view.row_reader import RowReader
+from producer.view.row_finder import RowFinder
+from producer.view.row_reader import RowReader, RowsPage
 from producer.view.run_lines import RunsQuery, table_of
 from shared.clock import now_ms
 from shared.errors import InfrastructureError, ProctorError, RunStateError, UnknownRunError, UsageError
@@ -68,7 +70,7 @@ class Pages:
     def __init__(self, access: Access, links: Links) -> None:
         self._access, self._links = access, links
         self.hub = Hub(Following(access, links))
-        self._kept = KeptReports()
+        self._kept, self._finder = KeptReports(), RowFinder()
 
     def routes(self) -> list[web.RouteDef]:
         """Returns what is served."""
@@ -118,15 +120,35 @@ class Pages:
         info = self._access.impatient_store.info(run)
         store = self._access.impatient_store
         earlier = next(runs_before(store.list(limit=SEARCHED, kind=info.kind), info), None)
+        rows, search = self._rows(info, asked)
         view = html_pages.RunView(
             card=self._card(info),
-            rows=RowReader(store, info).page(asked.number - 1, asked.outcome),
+            rows=rows,
             words=[*info.kind.outcomes, Outcome.SKIPPED],
-            outcome=asked.outcome,
+            search=search,
             before=earlier.run if earlier else "",
             items=plural(info.total, info.kind.noun),
         )
         return html_pages.run_page(view, self._links)
+
+    def _rows(self, info: RunInfo, asked: QueryParams) -> tuple[RowsPage, html_pages.Search]:
+        """Reads a page of rows, of those that meet the filter if there is one."""
+        reader, first, where = (
+            RowReader(self._access.impatient_store, info),
+            asked.number - 1,
+            asked.where.strip(),
+        )
+        if not where:
+            return reader.page(first), html_pages.Search()
+        try:
+            wanted = parse_filter(where)
+        except UsageError as error:
+            problem = f"{error.message}; {error.hint}" if error.hint else error.message
+            return reader.page(first), html_pages.Search(where, problem)
+        found = self._finder.find(reader, _state_of(info), wanted)
+        searched = 100 * found.searched // max(1, info.total)
+        search = html_pages.Search(where, found=len(found.positions), percent=searched)
+        return reader.chosen(found.positions, first), search
 
     def _card(self, info: RunInfo) -> Card:
         store = self._access.impatient_store

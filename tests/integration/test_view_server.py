@@ -150,8 +150,13 @@ def test_rows_are_read_by_position(address: str, redis_client: "redis.Redis") ->
 
         page = (await get(at(address, "/run/run-a", number=101)))[1]
         assert positions(page) == list(range(100, 150))
-        page = (await get(at(address, "/run/run-a", number=101, outcome="failed")))[1]
+        page = (await get(at(address, "/run/run-a", number=101, where="failed")))[1]
         assert positions(page) == list(range(101, 300, 4))[:50]
+        assert '<span class="num">75</span> of 300 cases' in page
+        slow = (await get(at(address, "/run/run-a", where="not+passed+and+latency>=1s+or+id=ticket-7")))[1]
+        assert positions(slow) == [6, *(at for at in range(1, 300, 4) if 100 + 37 * at % 1_000 >= 1_000)]
+        wrong = (await get(at(address, "/run/run-a", where="scor<1")))[1]
+        assert "no field is called" in wrong
         status, item = await get(at(address, "/run/run-a/item/101"))
         assert (status, "ticket-102" in item, "Lyon" in item) == (200, True, True)
         assert (await get(at(address, "/run/run-a/item/300")))[0] == 404

@@ -13,7 +13,11 @@ BOUNDS: Final = {
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
     "public class names with two meanings": 0,
-    "modules": 597,
+<<<<<<< HEAD
+    "modules": 598,
+=======
+    "modules": 598,
+>>>>>>> 67d207a9 (Items of a run are filtered in the browser as results --where does)
     "lines of producer/schemas": 367,
 }
 """The most that each figure may be; the others are for information."""

@@ -1,0 +1,147 @@
+"""Finds the rows of a run that meet a filter, a stretch at a time, and keeps what filters look at."""
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from threading import Lock
+from time import monotonic
+from typing import Any, Final, NamedTuple
+
+from producer import kinds
+from producer.row_filter import RowFacts, RowFilter
+from producer.view.row_reader import RowReader
+
+MOST_KEPT: Final = 200_000
+"""Rows of a run up to which their facts are kept, in some 100 MB; of larger ones only what is found."""
+MOST_RUNS: Final = 2
+"""Runs whose facts are kept."""
+MOST_FINDS: Final = 16
+"""Filters whose results are kept."""
+BUDGET_S: Final = 0.2
+"""How long a request reads or tests further rows; the next one goes on from there."""
+STRETCH: Final = 2_000
+"""Rows that are read together."""
+USUAL: Final = frozenset(
+    {
+        "status",
+        "outcome",
+        "reason",
+        "error",
+        "model",
+        "id",
+        "prompt",
+        "category",
+        "thread",
+        "tags",
+        "score",
+        "latency_ms",
+        "cost_usd",
+        "attempts",
+        "repeat",
+        "is_cached",
+    }
+)
+"""Facts that are read whatever a filter looks at, so that the next one finds them."""
+
+
+class Found(NamedTuple):
+    """What is known of a filter's rows so far."""
+
+    positions: "array[int]"
+    searched: int
+    """Rows that were tested."""
+
+
+@dataclass(slots=True)
+class _Facts:
+    """The facts of a run's rows, from the first one on."""
+
+    fields: frozenset[str]
+    positions: "array[int]" = field(default_factory=lambda: array("L"))
+    facts: list[RowFacts] = field(default_factory=list)
+    read: int = 0
+    """Positions that were read."""
+
+
+@dataclass(slots=True)
+class _Find:
+    """The rows that meet a filter, as far as they are known."""
+
+    positions: "array[int]" = field(default_factory=lambda: array("L"))
+    searched: int = 0
+    tested: int = 0
+    """Facts of the run that were tested, where they are kept."""
+
+
+class RowFinder:
+    """Finds rows; shared by all requests."""
+
+    def __init__(self) -> None:
+        self._facts = OrderedDict[str, _Facts]()
+        self._finds = OrderedDict[tuple[str, str], _Find]()
+        self._lock = Lock()
+
+    def find(self, reader: RowReader, state: str, wanted: RowFilter) -> Found:
+        """Goes on with a search for some time.
+
+        Args:
+            reader: reads the run.
+            state: names what it consists of; another state is searched anew.
+            wanted: which rows.
+        """
+        with self._lock:
+            until_s = monotonic() + BUDGET_S
+            find = self._kept(self._finds, (state, wanted.text), _Find, MOST_FINDS)
+            if reader.info.total <= MOST_KEPT:
+                self._among_kept(find, reader, state, wanted, until_s)
+            else:
+                self._afresh(find, reader, wanted, until_s)
+            return Found(find.positions, find.searched)
+
+    def _among_kept(
+        self, find: _Find, reader: RowReader, state: str, wanted: RowFilter, until_s: float
+    ) -> None:
+        info = reader.info
+        facts = self._kept(self._facts, state, lambda: _Facts(USUAL | wanted.fields), MOST_RUNS)
+        if not wanted.fields <= facts.fields:
+            facts = self._facts[state] = _Facts(facts.fields | wanted.fields)
+        read = kinds.of(info.kind).facts(facts.fields)
+        while facts.read < info.total and monotonic() < until_s:
+            end = min(info.total, facts.read + STRETCH)
+            for position, each in _read(reader, facts.read, end, read):
+                facts.positions.append(position)
+                facts.facts.append(each)
+            facts.read = end
+        matches = wanted.matches
+        for at in range(find.tested, len(facts.facts)):
+            if matches(facts.facts[at]):
+                find.positions.append(facts.positions[at])
+        # While facts are read anew, with more fields, earlier searches are ahead of them.
+        find.tested, find.searched = max(find.tested, len(facts.facts)), max(find.searched, facts.read)
+
+    def _afresh(self, find: _Find, reader: RowReader, wanted: RowFilter, until_s: float) -> None:
+        info = reader.info
+        read = kinds.of(info.kind).facts(wanted.fields)
+        while find.searched < info.total and monotonic() < until_s:
+            end = min(info.total, find.searched + STRETCH)
+            for position, each in _read(reader, find.searched, end, read):
+                if wanted.matches(each):
+                    find.positions.append(position)
+            find.searched = end
+
+    @staticmethod
+    def _kept(kept: OrderedDict[Any, Any], key: Any, make: Callable[[], Any], most: int) -> Any:
+        if key not in kept:
+            kept[key] = make()
+        kept.move_to_end(key)
+        while len(kept) > most:
+            kept.popitem(last=False)
+        return kept[key]
+
+
+def _read(
+    reader: RowReader, first: int, last: int, read: Callable[[Any], RowFacts]
+) -> Iterator[tuple[int, RowFacts]]:
+    rows: Iterable[Any] = reader.rows(first, last, with_payload=False)
+    return ((row.index, read(row)) for row in rows)
