@@ -405,7 +405,7 @@ def _settings(bench: Bench) -> CaseRun:
 def _tested(
     config: BenchConfig, model: str, choice: CaseChoice, calls: Mapping[str, Mapping[str, Any]]
 ) -> ModelTarget:
-    """Where a model under test is called; an `--api-base` goes for all of them.
+    """Where a model under test is called; an `--api-base` goes for all of them, and speaks OpenAI's protocol.
 
     Args:
         config: the bench.
@@ -418,7 +418,8 @@ def _tested(
     if above is None:
         return own
     base, variable = above.api_base or own.api_base, above.api_key_env or own.api_key_env
-    return msgspec.structs.replace(own, api_base=base, api_key_env=variable)
+    target = msgspec.structs.replace(own, api_base=base, api_key_env=variable)
+    return target.compatible() if above.api_base else target
 
 
 def _written_at(bench: Bench, models: Sequence[str], choice: CaseChoice) -> dict[str, str]:

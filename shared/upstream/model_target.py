@@ -7,7 +7,7 @@ import msgspec
 
 from shared.upstream.http_mapping import HttpMapping
 from shared.upstream.key_variables import PROVIDERS, provider_of
-from shared.upstream.protocol_names import HTTP, protocol_of
+from shared.upstream.protocol_names import HTTP, OPENAI, protocol_of
 
 DEFAULT_TIMEOUT_S: Final = 120.0
 """Hard limit of one call where the configuration says nothing."""
@@ -48,6 +48,17 @@ class ModelTarget(msgspec.Struct, frozen=True, gc=False):
         ('ollama', 'openai')
         """
         return HTTP if self.http else protocol_of(self.model, self.api_base, self.protocol)
+
+    def compatible(self) -> "ModelTarget":
+        """Returns the target at an OpenAI-compatible endpoint, whatever its name says; its own word stays.
+
+        >>> ModelTarget("anthropic/claude", "http://h/v1").compatible().spoken
+        'openai'
+        >>> ModelTarget("mine", "http://h/v1").compatible().protocol
+        ''
+        """
+        is_named = bool(self.api_base) and not self.protocol and self.spoken not in {OPENAI, HTTP}
+        return msgspec.structs.replace(self, protocol=OPENAI) if is_named else self
 
     @property
     def key_variable(self) -> str:

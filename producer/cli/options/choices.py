@@ -51,7 +51,7 @@ def read_live_run(options: ModelOptions, *, in_flight: int | None = None) -> Liv
     model, *more = model_names(options)
     if more:
         raise UsageError("turns are answered by one model", hint=f"keep one of {', '.join(options.models)}")
-    target = ModelTarget(model, api_base_of(options), api_key_env_of(options))
+    target = ModelTarget(model, api_base_of(options), api_key_env_of(options)).compatible()
     run = LiveRun(
         target,
         live=Live(options.live or Live.SHOULD),
