@@ -14,10 +14,11 @@ from producer.load.contracts import checked
 from producer.load.problems import Place, Problems, refuse_twice
 from producer.load.yaml_text import YamlError, parse_yaml
 from producer.text import shown
-from shared.contracts.call_options import TEMPERATURE, Headers, Params, merge, merge_headers, sent
+from shared.contracts.call_options import Headers, Params
 from shared.contracts.case_config import BenchConfig, ModelConfig
+from shared.contracts.merged_options import TEMPERATURE, merge, merge_headers, sent
 from shared.contracts.prompts import SYSTEM_ROLES, Conversation, Prompt
-from shared.templates.rendering import check, render
+from shared.templates.template_rendering import check, render
 from shared.templates.template_texts import TemplateProblem
 
 PROMPT_BYTES: Final = 1 << 20

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from producer.load.problems import Place, Problems, nearest
 from producer.text import shown
 from shared.contracts.checks import Check
-from shared.templates.rendering import render
+from shared.templates.template_rendering import render
 from shared.templates.template_texts import TemplateProblem, is_template
 
 MAX_CHECKS: Final = 200

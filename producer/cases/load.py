@@ -27,7 +27,6 @@ from producer.load.problems import Place, Problems
 from producer.load.source import Source
 from producer.options import CaseChoice, CaseItem, SubmitOptions, case_key
 from producer.text import shown
-from shared.contracts.call_options import sent
 from shared.contracts.case_config import BenchConfig, RunSettings, quorum_of
 from shared.contracts.case_hashes import CaseHashes
 from shared.contracts.case_run import (
@@ -45,6 +44,7 @@ from shared.contracts.case_run import (
     decode_case,
     encode_case,
 )
+from shared.contracts.merged_options import sent
 from shared.errors import ConfigError, InputError
 from shared.ledger import ChunkPlan
 from shared.ledger.bounds import TARGETS_LAYOUT

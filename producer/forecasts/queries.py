@@ -17,10 +17,10 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast | None:
     if not source.repeatable:
         return None
     from producer.load.baselines import read_baselines  # noqa: PLC0415 - pydantic
-    from producer.queries.load import choose, start_at  # noqa: PLC0415 - same
+    from producer.queries.load import asked_by, choose, start_at  # noqa: PLC0415 - same
 
-    run = options.queries
     baselines = read_baselines(source)
+    run = asked_by(baselines.api, options.queries) if baselines.api else options.queries
     following = start_at(baselines.queries, run.start_from or None)
     chosen = choose(following, options.query_choice)
     repeats = f" × {plural(run.repeat, 'repeat')}" if run.repeat > 1 else ""  # noqa: RUF001 - a product

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from producer.load.contracts import described
+from producer.load.contracts import checked, described
 from producer.load.problems import Place, Problems
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
@@ -25,6 +25,7 @@ from producer.text import shown
 from shared.contracts.queries import Baseline
 from shared.contracts.query_vocabulary import CATEGORIES, EXPECTED_QUERIES, id_order
 from shared.errors import InputError
+from shared.upstream.http_mapping import HttpMapping
 
 BASELINES_PATH: Final = Path("data/evaluation_baselines.json")
 """Where the harness document has them, under the current directory."""
@@ -46,6 +47,8 @@ class Baselines:
     """Version of the file; `unknown` if it has none."""
     warnings: list[str]
     """Probable mistakes."""
+    api: HttpMapping | None = None
+    """How the API is asked, if the file says so."""
 
 
 class _Entry(NamedTuple):
@@ -98,7 +101,7 @@ def read_baselines(source: Source) -> Baselines:
         InputError: the source cannot be read, is no JSON, or a query breaks the contract.
     """
     problems = Problems()
-    version, entries = _entries(source.name, _text(source), problems)
+    version, entries, api = _entries(source.name, _text(source), problems)
     if not entries and not problems.found:
         raise InputError(f"{source.name}: no queries in it", hint=_SHAPE)
     queries, places, warnings = list[Baseline](), dict[str, Place](), list[str]()
@@ -117,7 +120,7 @@ def read_baselines(source: Source) -> Baselines:
     problems.raise_found()
     warnings.extend(_own_categories(queries, places))
     queries.sort(key=lambda query: id_order(query.id))
-    return Baselines(queries, version, warnings)
+    return Baselines(queries, version, warnings, api)
 
 
 def encode_baseline(query: Baseline) -> bytes:
@@ -146,33 +149,46 @@ def _text(source: Source) -> str:
         raise InputError(f"{source.name}: {what}", hint=hint) from None
 
 
-def _entries(name: str, text: str, problems: Problems) -> tuple[str, list[_Entry]]:
-    """Finds the queries in any of the three forms, and the file's version."""
+def _entries(name: str, text: str, problems: Problems) -> tuple[str, list[_Entry], HttpMapping | None]:
+    """Finds the queries in any of the three forms, and the file's version and mapping."""
     if not text.strip():
         raise InputError(f"{name}: is empty", hint=_SHAPE)
     try:
         document = parse_json(text)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":  # one document after the other: JSON Lines
-            return "unknown", _line_entries(name, text, problems)
+            return "unknown", _line_entries(name, text, problems), None
         _refuse(Place(name, line=error.lineno), error)
     except (ValueError, RecursionError) as error:
         _refuse(Place(name), error)
     if isinstance(document, list):
-        return "unknown", [_Entry(Place(f"{name}: [{i}]"), value) for i, value in enumerate(document)]
+        found = [_Entry(Place(f"{name}: [{i}]"), value) for i, value in enumerate(document)]
+        return "unknown", found, None
     if isinstance(document, dict) and isinstance(document.get("queries"), list):
         found = document["queries"]
         version = document.get("version", "unknown")
         entries = [_Entry(Place(f"{name}: queries[{i}]"), value) for i, value in enumerate(found)]
-        return str(version)[:40], entries
+        api = problems.attempt(partial(_api, Place(name, text).at("api"), document.get("api")))
+        return str(version)[:40], entries, api
     if isinstance(document, dict) and "queries" in document:
         raise InputError(f"{name}: queries: not a list ({shown(document['queries'])})", hint=_SHAPE)
     if isinstance(document, dict) and {"id", "query"} & document.keys():
-        return "unknown", [_Entry(Place(name, line=1), document)]
+        return "unknown", [_Entry(Place(name, line=1), document)], None
     keys = list(document) if isinstance(document, dict) else []
     close = get_close_matches("queries", keys, n=1)
     hint = f"{shown(close[0])} is probably meant to be 'queries'" if close else _SHAPE
     raise InputError(f"{name}: no list of queries in it", hint=hint)
+
+
+def _api(place: Place, written: Any) -> HttpMapping | None:
+    """Reads the mapping `api`; None without one."""
+    if written is None:
+        return None
+    if not isinstance(written, dict):
+        raise place.error(f"not an object ({shown(written)})", "write url, body and answer")
+    from shared.contracts.http_config import HttpConfig  # noqa: PLC0415 - start-up: few files have one
+
+    return checked(HttpConfig, written, place).mapping
 
 
 def _line_entries(name: str, text: str, problems: Problems) -> list[_Entry]:

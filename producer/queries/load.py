@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -11,11 +12,14 @@ from producer.load.source import Source
 from producer.options import QueryChoice, SubmitOptions, pick_items
 from producer.text import shown
 from shared.contracts.queries import Baseline
-from shared.contracts.query_run import SNAPSHOT_KEY
+from shared.contracts.query_run import SNAPSHOT_KEY, QueryRun
 from shared.contracts.query_vocabulary import run_id_at
-from shared.errors import InputError
-from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT, PACKED_LAYOUT
+from shared.errors import InputError, UsageError
+from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT, PACKED_LAYOUT, TARGETS_LAYOUT
 from shared.redaction import Redactor
+from shared.templates.rendered_requests import query_values, rendered_request
+from shared.templates.template_texts import TemplateProblem
+from shared.upstream.http_mapping import HttpMapping, HttpRequest
 
 
 def load_queries(source: Source, options: SubmitOptions) -> RunInput:
@@ -28,10 +32,14 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
     baselines = found if isinstance(found, Baselines) else read_baselines(source)
     for warning in baselines.warnings:
         options.on_warning(warning)
+    if baselines.api is not None:
+        query_run = asked_by(baselines.api, query_run)
     following = start_at(baselines.queries, query_run.start_from or None)
     queries = choose(following, options.query_choice)
     if options.redactor is not None:
         queries = redacted(queries, options.redactor)
+    for query in queries if query_run.http else ():
+        _check_request(source.name, query_run, query)
     total = len(queries) * query_run.repeat
     items = (
         (f"{query.id} #{again + 1}" if again else query.id, encode_baseline(query))
@@ -48,7 +56,11 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
         offset=len(baselines.queries) - len(following),
         together=min(query_run.concurrency, size),
     )
-    layout = OPTIONS_LAYOUT if run.fold_apostrophes else FIRST_LAYOUT
+    layouts = [
+        OPTIONS_LAYOUT if run.fold_apostrophes else FIRST_LAYOUT,
+        PACKED_LAYOUT if dictionary else FIRST_LAYOUT,
+        TARGETS_LAYOUT if run.http else FIRST_LAYOUT,
+    ]
     stored = msgspec.to_builtins(run)
     return RunInput(
         item_chunks(items, size),
@@ -56,9 +68,64 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
         [f"{key}={value}" for key, value in stored.items() if key != "version"],
         max_open_chunks=open_chunks,
         files=dictionary,
-        layout=PACKED_LAYOUT if dictionary else layout,
+        layout=max(layouts),
         run_id=lambda now_ms, copy: run_id_at(now_ms, copy=copy),
     )
+
+
+def asked_by(api: HttpMapping, run: QueryRun) -> QueryRun:
+    """Returns the settings of a run whose file says how the API is asked; `--api-url` is another host for it.
+
+    Raises:
+        UsageError: an option says it too.
+
+    >>> api = HttpMapping(HttpRequest("http://h:1/chat"), {"text": "/answer"})
+    >>> asked_by(api, QueryRun()).api_url, asked_by(api, QueryRun("http://other")).http.request.url
+    ('http://h:1', 'http://other/chat')
+    """
+    usual = QueryRun()
+    for option, given, default in (
+        ("--method", run.method, usual.method),
+        ("--path", run.path, usual.path),
+        ("--field", (run.query_at, run.places), (usual.query_at, usual.places)),
+    ):
+        if given != default:
+            raise UsageError(f"{option}: the file says in `api` how it is asked", hint="change it there")
+    if run.api_url != usual.api_url:
+        api = msgspec.structs.replace(
+            api,
+            request=_at_host(api.request, run.api_url),
+            session=api.session
+            and msgspec.structs.replace(api.session, request=_at_host(api.session.request, run.api_url)),
+        )
+    parts = urlsplit(api.request.address)
+    return msgspec.structs.replace(
+        run, http=api, api_url=f"{parts.scheme}://{parts.netloc}", method=api.request.method, path=parts.path
+    )
+
+
+def _at_host(request: HttpRequest, api_url: str) -> HttpRequest:
+    """Returns a request to another host."""
+    _, _, below = request.url.partition("://")[2].partition("/")
+    return msgspec.structs.replace(request, url=f"{api_url.rstrip('/')}/{below}")
+
+
+def _check_request(name: str, run: QueryRun, query: Baseline) -> None:
+    """Renders the request of a query.
+
+    Raises:
+        InputError: a template names a value that is not there, or cannot be rendered.
+    """
+    if run.http is None:
+        return
+    session = run.http.session
+    brought = dict.fromkeys(session.take, "-") if session else {}
+    try:
+        rendered_request(run.http.request, query_values(query.query, query.model_dump(), brought))
+    except TemplateProblem as problem:
+        raise InputError(
+            f"{name}: api, query {query.id}: {problem.what}", hint="vars.NAME is the key NAME of a query"
+        ) from None
 
 
 def redacted(queries: Sequence[Baseline], redactor: Redactor) -> list[Baseline]:

@@ -12,6 +12,7 @@ from pydantic.json_schema import JsonSchemaValue
 
 from producer.cases.recorded import OutputRow
 from shared.contracts.case_config import BenchConfig
+from shared.contracts.http_config import HttpConfig
 from shared.contracts.queries import Baseline
 from shared.contracts.turns import Turn
 from worker.validation.checks.kind import MANY_CHECKS, CheckKind
@@ -38,8 +39,11 @@ def schema_of_input(name: str) -> JsonSchemaValue:
         return schema
     defs = schema.pop("$defs", {})
     listed = {"type": "array", "items": {"$ref": "#/$defs/baseline"}, "minItems": 1}
-    whole = {"type": "object", "properties": {"version": True, "queries": listed}, "required": ["queries"]}
-    return {"anyOf": [whole, listed], "$defs": {**defs, "baseline": schema}}
+    api = HttpConfig.model_json_schema()
+    defs |= api.pop("$defs")
+    properties = {"version": True, "queries": listed, "api": {"$ref": "#/$defs/api"}}
+    whole = {"type": "object", "properties": properties, "required": ["queries"]}
+    return {"anyOf": [whole, listed], "$defs": {**defs, "api": api, "baseline": schema}}
 
 
 def _with_checks(schema: JsonSchemaValue) -> JsonSchemaValue:

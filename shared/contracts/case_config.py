@@ -28,11 +28,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from shared.contracts.call_options import Headers, Params, merge_headers
+from shared.contracts.call_options import Headers, Params
 from shared.contracts.case_run import DEFAULT_CONCURRENCY, Quorum
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, MAX_INPUT_CHARS, MOST_JUDGES
 from shared.contracts.cases import MAX_ID_CHARS, Criteria, Encodable, JsonList, JsonObject, Text, is_json
 from shared.contracts.http_config import HttpConfig
+from shared.contracts.merged_options import merge_headers
 from shared.contracts.prompts import Conversation, Prompts
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 from shared.upstream.model_target import DEFAULT_TIMEOUT_S, FLEX_TIMEOUT_S, ModelTarget

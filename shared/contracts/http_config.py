@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from shared.contracts.call_options import check_headers
 from shared.contracts.cases import Encodable, Text, is_json
 from shared.scrubbing import is_secret_field
-from shared.templates.rendering import check
+from shared.templates.template_rendering import check
 from shared.templates.template_texts import MARKS, TemplateProblem
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 from shared.upstream.http_mapping import HttpMapping, HttpRequest, HttpSession
@@ -183,9 +183,11 @@ class AnswerPointers(_Strict):
 class HttpConfig(_Request):
     """An application over HTTP."""
 
-    answer: Annotated[AnswerPointers, BeforeValidator(_answer)]
+    answer: Annotated[AnswerPointers, BeforeValidator(_answer, json_schema_input_type=str | AnswerPointers)]
     """JSON pointer to the text of a reply, or pointers by name."""
-    tokens: Annotated[TokenPointers, BeforeValidator(_tokens)] | None = None
+    tokens: (
+        Annotated[TokenPointers, BeforeValidator(_tokens, json_schema_input_type=str | TokenPointers)] | None
+    ) = None
     """JSON pointer to the counts of tokens, or pointers by name."""
     error: Pointer | None = None
     """JSON pointer to what is there, and not empty, only when something went wrong."""

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from shared.contracts.query_vocabulary import DEFAULT_API_URL, QUERY_ENDPOINT, REQUEST_TIMEOUT_S
+from shared.upstream.http_mapping import HttpMapping
 
 SNAPSHOT_KEY: Final = "queries"
 """Its key in a run's snapshot."""
@@ -57,6 +58,8 @@ class QueryRun(msgspec.Struct, frozen=True, gc=False):
     """Queries of the file before the first one of the run."""
     continues: str = ""
     """The run that has the results of earlier queries; empty when there is none."""
+    http: HttpMapping | None = None
+    """How the API is asked, by the file; None: as method, path, place and headers say."""
     owner: str = ""
     """Host, process id and folder of the evaluation harness that submitted it; empty for other commands."""
 

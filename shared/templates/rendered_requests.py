@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from shared.templates.rendering import render
+from shared.templates.template_rendering import render
 from shared.templates.template_texts import is_template
 from shared.upstream.http_mapping import HttpRequest
 
@@ -36,6 +36,17 @@ def template_values(
         "vars": variables,
         "session": session,
     }
+
+
+def query_values(query: str, variables: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what templates are rendered with for a query.
+
+    Args:
+        query: its text.
+        variables: what stands beside it in its file.
+        session: what the session has brought.
+    """
+    return template_values([{"role": "user", "content": query}], query, variables, session)
 
 
 def rendered_request(request: HttpRequest, values: Mapping[str, Any]) -> HttpRequest:

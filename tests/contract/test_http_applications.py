@@ -11,14 +11,17 @@ import pytest
 from aiohttp import web
 
 from shared.contracts.http_config import HttpConfig
+from shared.contracts.query_run import QueryRun
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
 from shared.upstream.usage import Usage
 from tests.support.loop_thread import LoopThread
+from worker.queries.reply import Reply
 from worker.upstream.cache import digest_of, identity_of
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_clients import DirectClient
+from worker.upstream.query_client import build_request, send_once
 
 SESSION: Final = {"url": "{url}/session", "body": {"app": "x"}, "take": {"id": "/data/id", "token": "/token"}}
 
@@ -33,6 +36,7 @@ class Application:
     sessions: int = 0
     left: int = 0
     """Questions for which the session is good."""
+    status: int = 201
     session_id: str = ""
     """What a session brings; empty: its number."""
     url: str = ""
@@ -70,7 +74,7 @@ class Application:
         self.left -= 1
         if self.sessions and self.left < 0:
             return web.json_response({"message": "log in again"}, status=401)
-        return web.json_response(self.reply, status=201)
+        return web.json_response(self.reply, status=self.status)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +90,7 @@ def app(shared_application: Application) -> Application:
     shared_application.questions.clear()
     shared_application.sessions = shared_application.left = 0
     shared_application.reply, shared_application.session_id = {"text": "Hello"}, ""
+    shared_application.status = 201
     return shared_application
 
 
@@ -187,6 +192,34 @@ def test_an_application_cannot_ask_for_secrets_of_the_worker(app: Application) -
     with pytest.raises(UpstreamError, match="X-Given would have characters that no header has"):
         ask(app, config, "Hi")
     assert not app.questions
+
+
+def test_queries_are_asked_by_the_same_mapping(app: Application) -> None:
+    """With constants, keys of the query, a session that expires, and places in the specification's words."""
+    written = {
+        "url": f"{app.url}/chat/{{{{ session.id }}}}",
+        "body": {"conversation": [{"text": "{{ input }}"}], "lang": "{{ vars.lang }}", "tenant": "acme"},
+        "answer": {"text": "/text", "sources": "/found"},
+        "error": "/error",
+        "session": json.loads(json.dumps(SESSION).replace("{url}", app.url)),
+    }
+    mapping = HttpConfig.model_validate(written).mapping
+    app.reply, app.status = {"text": "Hello", "found": [{"url": "u"}], "error": ""}, 200
+
+    async def asked() -> list[Reply]:
+        request = build_request(QueryRun(app.url, http=mapping), {})
+        async with aiohttp.ClientSession() as session:
+            sent = [await send_once(session, request, "Hi {{ x }}", {"lang": "de"}) for _ in range(3)]
+            app.reply = {"error": "no luck"}
+            with pytest.raises(UpstreamError, match="no luck"):
+                await send_once(session, request, "Hi", {"lang": "de"})
+        return sent
+
+    replies = asyncio.run(asked())
+    assert {reply.status_code for reply in replies} == {200}
+    assert [reply.response["sources"] for reply in replies if reply.response] == [[{"url": "u"}]] * 3
+    assert app.sessions == 2
+    assert app.questions[0][2] == {"conversation": [{"text": "Hi {{ x }}"}], "lang": "de", "tenant": "acme"}
 
 
 def test_equal_requests_share_an_answer() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from shared.templates.rendering import render
 from shared.templates.template_process import IDLE_S, TemplateProcess
+from shared.templates.template_rendering import render
 from shared.templates.template_texts import TemplateProblem
 from tests.support.benches import refusal, write
 from tests.support.eventually import eventually

@@ -7,14 +7,14 @@ import pytest
 from tests.project.house_counts import COUNTS
 
 BOUNDS: Final = {
-    "keys read by text in producer/": 212,
+    "keys read by text in producer/": 213,
     "TYPE_CHECKING blocks": 36,
-    "imports in functions": 187,
+    "imports in functions": 188,
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
     "public class names with two meanings": 0,
-    "modules": 598,
-    "lines of producer/schemas": 367,
+    "modules": 599,
+    "lines of producer/schemas": 371,
 }
 """The most that each figure may be; the others are for information."""
 

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.contracts.call_options import merge
-from shared.templates.rendering import render
+from shared.contracts.merged_options import merge
+from shared.templates.template_rendering import render
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(max_size=3),

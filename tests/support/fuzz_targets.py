@@ -32,8 +32,9 @@ from producer.load.strict_json import parse_json
 from producer.options import CaseChoice
 from shared.codecs.json_pointers import at
 from shared.codecs.parked_items import decode_parked
-from shared.contracts.call_options import Params, merge, sent, split_temperature
+from shared.contracts.call_options import Params
 from shared.contracts.case_run import CasePayload, encode_case
+from shared.contracts.merged_options import merge, sent, split_temperature
 from shared.contracts.query_environment import api_url, delay_s
 from shared.contracts.query_vocabulary import id_order
 from shared.errors import ConfigError, InputError, UsageError, ValidatorSecurityError

@@ -11,8 +11,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState
-from shared.contracts.call_options import split_temperature
 from shared.contracts.case_run import CaseRun
+from shared.contracts.merged_options import split_temperature
 from shared.upstream.model_target import ModelTarget
 from worker.executors.case_results import judge_detail
 from worker.outcomes import Deferred, EndRun

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.contracts.call_options import split_temperature
 from shared.contracts.case_run import CasePayload, CaseRun, Image
+from shared.contracts.merged_options import split_temperature
 from shared.contracts.sent_messages import messages_as_sent
 from shared.upstream.model_target import ModelTarget
 from worker.upstream.chat import ModelRequest

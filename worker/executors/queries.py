@@ -6,6 +6,7 @@ URL over the whole fleet; there is no breaker, because here every failure is a r
 ends the run: that query is a failed result, and those that had not been sent have none.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -80,7 +81,7 @@ class QueriesEngine:
 
     async def process(self, item: Item) -> Reply | ConfigError:
         """Sends a query, with retries by policy, until its reply is final or the next attempt is far away."""
-        query = msgspec.json.decode(item.payload)["query"]
+        query = msgspec.json.decode(item.payload)
         try:
             request = self._request = self._request or build_request(self._run)
         except ConfigError as error:
@@ -92,11 +93,11 @@ class QueriesEngine:
         except UpstreamError as error:
             return request.failed(error)
 
-    async def _send(self, item: Item, request: QueryRequest, query: str) -> Sent[Reply]:
+    async def _send(self, item: Item, request: QueryRequest, query: Mapping[str, Any]) -> Sent[Reply]:
         """Sends a query once."""
         with item.working(), tracing.span(self._run.method, self._target, kind="client") as span:
             try:
-                reply = await send_once(self._loop.session(), request, query)
+                reply = await send_once(self._loop.session(), request, query["query"], query)
             except UpstreamError as error:
                 span.set({STATUS: error.status or None})
                 span.fail(error.reason.api_code)

@@ -7,11 +7,13 @@ specification for each way it can end. The texts are part of the contract.
 {'response': None, 'latency_ms': 12, 'status_code': 503, 'error': 'try later'}
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.codecs.http_bodies import json_of_body, text_of_body
+from shared.codecs.json_pointers import at
 from shared.contracts.query_vocabulary import REQUEST_TIMEOUT_S
 from shared.upstream.failure_reasons import (
     FIRST_SERVER_ERROR,
@@ -21,6 +23,8 @@ from shared.upstream.failure_reasons import (
 )
 from worker.queries.fields import DOCUMENT_FIELDS, FieldMap, in_document_form
 
+NOT_WRONG: Final[tuple[Any, ...]] = (None, False, "", [], {})
+"""Values of a reply where a mapping expects an error, when nothing went wrong."""
 ERROR_BODY_CHARS: Final = 200
 """How much of a body becomes the error text."""
 _QUOTED_BYTES: Final = 16_384
@@ -81,6 +85,7 @@ def read_reply(
     fields: FieldMap = DOCUMENT_FIELDS,
     charset: str | None = "",
     scrub: Callable[[str], str] = str,
+    error_at: str = "",
 ) -> Reply:
     """Reads a complete HTTP reply.
 
@@ -91,6 +96,7 @@ def read_reply(
         fields: where this API keeps what the specification calls answer, sources, and so on.
         charset: as the reply declares it.
         scrub: takes secrets out of a text that becomes part of an error.
+        error_at: JSON pointer to what is there only when something went wrong; empty: none.
 
     >>> read_reply(status_code=200, body=b'{"answer": "Yes."}', latency_ms=3).response
     {'answer': 'Yes.'}
@@ -108,7 +114,11 @@ def read_reply(
         text = f"Response body larger than {MAX_REPLY_BYTES // 1024} KiB"
         return Reply(None, latency_ms, status_code, text, FailureReason.TOO_LARGE)
     try:
-        response = in_document_form(_parsed(body, charset), fields)
+        parsed = _parsed(body, charset)
+        if error_at and (wrong := at(parsed, error_at)) not in NOT_WRONG:
+            text = scrub(wrong if isinstance(wrong, str) else json.dumps(wrong))[:ERROR_BODY_CHARS]
+            return Reply(None, latency_ms, status_code, text, FailureReason.SERVER_ERROR)
+        response = in_document_form(parsed, fields)
         why = f"no {fields.answer}"
     except ValueError as error:
         response, why = None, str(error)

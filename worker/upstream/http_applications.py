@@ -12,13 +12,14 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from shared.codecs.json_pointers import at
-from shared.contracts.call_options import merge_headers
+from shared.contracts.merged_options import merge_headers
 from shared.templates.rendered_requests import rendered_request, template_values
 from shared.templates.template_texts import MARKS, TemplateProblem
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.http_mapping import HttpMapping, HttpRequest, HttpSession
 from shared.upstream.key_variables import ENV_PREFIX
 from shared.upstream.usage import NO_USAGE, Usage, count
+from worker.queries.reply import NOT_WRONG
 from worker.upstream.chat import ModelRequest, messages_of
 from worker.upstream.completion import HttpCall, Piece, WireProtocol
 from worker.upstream.failures import UpstreamError
@@ -32,8 +33,6 @@ EXPIRED: Final = frozenset({401, 403, 419, 440})
 MOST_SESSIONS: Final = 256
 """Sessions that a process keeps."""
 _ABSENT: Final = object()
-_NOT_WRONG: Final[tuple[Any, ...]] = (None, False, "", [], {})
-"""Values at `error` of a reply in which nothing went wrong."""
 
 SessionKey = tuple[str, str]
 """A run and the name of its model."""
@@ -211,7 +210,7 @@ def raise_error_at(mapping: HttpMapping, reply: Any) -> None:
         UpstreamError: something is at the pointer `error`.
     """
     wrong = at(reply, mapping.error) if mapping.error else None
-    if wrong not in _NOT_WRONG:
+    if wrong not in NOT_WRONG:
         raise UpstreamError(FailureReason.SERVER_ERROR, _text(wrong))
 
 

@@ -20,7 +20,7 @@ import aiohttp
 import msgspec
 
 from shared.codecs.http_bodies import text_of_body
-from shared.contracts.call_options import merge_headers
+from shared.contracts.merged_options import merge_headers
 from shared.scrubbing import kept
 from shared.upstream.addresses import shown_url, with_path
 from shared.upstream.failure_reasons import NOT_FOUND, OK, FailureReason, reason_of_status

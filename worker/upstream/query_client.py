@@ -4,49 +4,70 @@ Knows sockets, timeouts and how a request is made of a run's settings; what the 
 `worker.queries.reply`. A redirect is not followed: it is a refusal, and what it says is the error.
 """
 
+import asyncio
+import dataclasses
 import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter, time
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import aiohttp
 
+from shared.contracts.merged_options import merge_headers
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import HEADER_VARIABLE
 from shared.errors import ConfigError
 from shared.scrubbing import without_secrets
+from shared.templates.rendered_requests import query_values
 from shared.upstream.addresses import with_path
-from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.failure_reasons import OK, FailureReason, reason_of_status
+from shared.upstream.http_mapping import HttpMapping, HttpRequest, HttpSession
 from shared.upstream.key_variables import unsendable
+from shared.upstream.model_target import ModelTarget
 from worker.queries.fields import FieldMap
 from worker.queries.reply import DOCUMENT_WORDS, MAX_REPLY_BYTES, Reply, failed_reply, read_reply
+from worker.upstream.completion import HttpCall, decoded
+from worker.upstream.credentials import own_headers
 from worker.upstream.exchange import exchange, read_body, since_ms
 from worker.upstream.failures import UpstreamError
+from worker.upstream.http_applications import HttpSessions, content_of, http_call, taken
 from worker.upstream.retry_after import read_retry_after
+
+T = TypeVar("T")
+NO_VARS: Final[Mapping[str, Any]] = {}
+_QUERY: Final = "{{ input }}"
+"""The place of the query in a request that the run's settings make."""
+_SESSION: Final = ("", "")
+"""A request belongs to one run, and has one session."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
     """How a run's queries are sent, ready for use: secrets are filled in."""
 
-    method: str
-    url: str
-    query_at: str
+    mapping: HttpMapping
+    """Of the file, or made of the run's method, path and place."""
     headers: Mapping[str, str]
+    """Headers of each request; those of the mapping go before them."""
     timeout_s: float
     api_url: str
     fields: FieldMap
+    environment: Mapping[str, str]
+    """Holds the variables that headers of the mapping name."""
+    sessions: HttpSessions = field(default_factory=HttpSessions)
 
-    def arguments(self, query: str) -> dict[str, Any]:
-        """Returns where the query goes: a parameter of the URL, or the body."""
-        if self.method == "GET":
-            whole = query.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            return {"params": {self.query_at.rpartition("/")[2]: whole}}
-        return {"data": _encoded(body_with(self.query_at, query))}
+    def call(self, query: str, variables: Mapping[str, Any], session: Mapping[str, Any]) -> HttpCall:
+        """Returns the request of a query in a session."""
+        return http_call(self.mapping.request, query_values(query, variables, session))
+
+    def headers_of(self, call: HttpCall) -> dict[str, str]:
+        """Returns all headers of a request."""
+        place = ModelTarget(self.api_url, headers=call.headers)
+        return merge_headers(self.headers, own_headers(place, self.environment))
 
     def failed(self, error: UpstreamError) -> Reply:
         """Reports why there is no answer, in the specification's words."""
@@ -74,15 +95,30 @@ def build_request(run: QueryRun, environment: Mapping[str, str] = os.environ) ->
     headers |= {name: _filled(name, value, environment) for name, value in run.headers.items()}
     if run.bearer_env:
         headers["Authorization"] = f"Bearer {_variable(run.bearer_env, 'the bearer token', environment)}"
-    return QueryRequest(
-        run.method,
-        with_path(run.api_url, run.path),
-        run.query_at,
-        headers,
-        run.timeout_s,
-        run.api_url,
-        FieldMap(**run.places),
-    )
+    mapping = run.http or _mapping(run)
+    places = {("answer" if name == "text" else name): pointer for name, pointer in mapping.answer.items()}
+    known = {each.name for each in dataclasses.fields(FieldMap)}
+    fields = FieldMap(**{name: pointer for name, pointer in places.items() if name in known})
+    return QueryRequest(mapping, headers, run.timeout_s, run.api_url, fields, environment)
+
+
+def _mapping(run: QueryRun) -> HttpMapping:
+    """Makes the mapping of a run's method, path and places."""
+    if run.method == "GET":
+        body: Any = {run.query_at.rpartition("/")[2]: _QUERY}
+    else:
+        body = body_with(run.query_at, _QUERY)
+    request = HttpRequest(with_path(run.api_url, run.path), run.method, body=body)
+    return HttpMapping(request, dict(run.places))
+
+
+def _content(call: HttpCall) -> dict[str, Any]:
+    """Returns where the query goes: parameters of the URL, or the body."""
+    if call.method != "GET":
+        return {} if call.body is None else {"data": _encoded(call.body)}
+    params: dict[str, str] = content_of(call).get("params", {})
+    whole = {name: each.encode("utf-16", "surrogatepass") for name, each in params.items()}
+    return {"params": {name: each.decode("utf-16", "replace") for name, each in whole.items()}}
 
 
 def body_with(pointer: str, query: str) -> Any:
@@ -107,13 +143,41 @@ def _encoded(body: Any) -> bytes:
         return json.dumps(body).encode()
 
 
-async def send_once(session: aiohttp.ClientSession, request: QueryRequest, query: str) -> Reply:
+async def send_once(
+    session: aiohttp.ClientSession, request: QueryRequest, query: str, variables: Mapping[str, Any] = NO_VARS
+) -> Reply:
     """Sends a query once.
+
+    Args:
+        session: the process's.
+        request: how it is sent.
+        query: its text.
+        variables: what stands beside it in its file, for templates.
 
     Raises:
         UpstreamError: there is no answer; `QueryRequest.failed` says so in the specification's words.
     """
     began = perf_counter()
+
+    async def sent(call: HttpCall, read: Callable[[aiohttp.ClientResponse], Awaitable[T]]) -> T:
+        return await exchange(
+            session,
+            call.method,
+            call.url,
+            read,
+            headers=request.headers_of(call),
+            timeout_s=request.timeout_s,
+            **_content(call),
+        )
+
+    async def begin(asked: HttpSession) -> Mapping[str, Any]:
+        return taken(asked, await sent(http_call(asked.request, {}), _read_session))
+
+    async def ask(brought: Mapping[str, Any]) -> Reply:
+        nonlocal began
+        call = await asyncio.to_thread(request.call, query, variables, brought)
+        began = perf_counter()
+        return await sent(call, read)
 
     async def read(response: aiohttp.ClientResponse) -> Reply:
         body = await read_body(response, MAX_REPLY_BYTES)
@@ -124,6 +188,7 @@ async def send_once(session: aiohttp.ClientSession, request: QueryRequest, query
             fields=request.fields,
             charset=response.charset,
             scrub=partial(without_secrets, environment=os.environ),
+            error_at=request.mapping.error,
         )
         if reply.failure is not None:
             wait_s = read_retry_after(response.headers.get("Retry-After"), now_s=time())
@@ -131,18 +196,19 @@ async def send_once(session: aiohttp.ClientSession, request: QueryRequest, query
         return reply
 
     try:
-        return await exchange(
-            session,
-            request.method,
-            request.url,
-            read,
-            headers=request.headers,
-            timeout_s=request.timeout_s,
-            **request.arguments(query),
-        )
+        return await request.sessions.within(_SESSION, request.mapping.session, begin, ask)
     except UpstreamError as error:
         error.latency_ms = since_ms(began)
         raise
+
+
+async def _read_session(response: aiohttp.ClientResponse) -> Any:
+    """Reads the reply to the request that begins a session."""
+    body = await read_body(response, MAX_REPLY_BYTES)
+    if response.status // 100 != OK // 100:
+        text = f"the session: HTTP {response.status}"
+        raise UpstreamError(reason_of_status(response.status), text, status=response.status)
+    return decoded(body, response.charset)
 
 
 def _filled(name: str, value: str, environment: Mapping[str, str]) -> str:

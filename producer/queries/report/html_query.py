@@ -293,6 +293,8 @@ def command_of(info: RunInfo, run: QueryRun, identifier: str) -> str:
 def _options(run: QueryRun) -> Iterator[str]:
     """Yields the options by which a run sends queries as it does, where they are not the default."""
     yield from ("--api-url", run.api_url)
+    if run.http is not None:
+        run = msgspec.structs.replace(run, method=DEFAULT_RUN.method, path=DEFAULT_RUN.path)
     places = {} if run.query_at == DEFAULT_RUN.query_at else {"query": run.query_at}
     for name, pointer in {**places, **run.places}.items():
         yield from ("--field", f"{name}={pointer}")

@@ -96,6 +96,7 @@ def query_configuration(info: RunInfo) -> dict[str, Any]:
     return {
         "API": run.api_url,
         "request": f"{run.method} {run.path}",
+        "mapping": None if run.http is None else msgspec.json.encode(run.http).decode(),
         "place of the query": run.query_at,
         "places in the reply": _options(run.places),
         "headers": _options(_hidden(run.headers)),

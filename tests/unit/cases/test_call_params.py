@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from shared.contracts.call_options import Headers, Params, merge
+from shared.contracts.call_options import Headers, Params
+from shared.contracts.merged_options import merge
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 GOOD: dict[str, Any] = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from shared.templates.rendering import render
 from shared.templates.template_engine import is_harmless, parsed
+from shared.templates.template_rendering import render
 from shared.templates.template_texts import TemplateProblem, is_small
 
 HARMLESS = (

@@ -2,7 +2,7 @@
 
 import io
 import json
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -10,7 +10,8 @@ from producer.load.source import Source
 from producer.options import QueryChoice, SubmitOptions
 from producer.queries.load import choose, load_queries
 from shared.contracts.queries import Baseline
-from shared.errors import InputError
+from shared.contracts.query_run import QueryRun
+from shared.errors import InputError, ProctorError
 from tests.support.query_results import baseline
 
 QUERIES: Final = [
@@ -71,3 +72,42 @@ def test_a_run_remembers_what_was_chosen() -> None:
     assert some.snapshot["queries"]["chosen"] == "1 of 2 queries, chosen with --first 1"
     assert sum(chunk.item_count for chunk in some.chunks) == 1
     assert whole.settings != some.settings
+
+
+def load(api: object, **options: object) -> QueryRun:
+    """Loads a file with a mapping, and returns the settings of its run."""
+    document = {"api": api, "queries": [query.model_dump() for query in QUERIES]}
+    source = Source("-", stdin=io.BytesIO(json.dumps(document).encode()))
+    run = load_queries(source, SubmitOptions(queries=QueryRun(**options)))  # type: ignore[arg-type] # of a test
+    return QueryRun.from_snapshot(run.snapshot)
+
+
+def test_a_file_says_how_its_api_is_asked() -> None:
+    """The host may be another one; workers of the previous release leave such a run alone."""
+    api = {"url": "http://h:1/chat", "body": {"q": "{{ vars.category }}"}, "answer": "/text"}
+    run = load(api)
+    assert (run.api_url, run.path, run.method) == ("http://h:1", "/chat", "POST")
+    assert run.http is not None
+    assert run.http.answer == {"text": "/text"}
+    other = load(api, api_url="http://other").http
+    assert other is not None
+    assert other.request.url == "http://other/chat"
+
+
+@pytest.mark.parametrize(
+    ("api", "options", "words"),
+    [
+        ({"answer": "text"}, {}, "api.answer.text: no JSON pointer"),
+        ({"body": "{{ input"}, {}, "api.body: not a template"),
+        ({"bdy": 1}, {}, "api.bdy: unknown key | did you mean 'body'?"),
+        ({"body": "{{ vars.lang }}"}, {}, "query Q-0: 'lang' is missing"),
+        ("http://h", {}, "api: not an object"),
+        ({}, {"path": "/ask"}, "--path: the file says in `api` how it is asked"),
+    ],
+)
+def test_a_mapping_that_cannot_be_used_is_refused(api: Any, options: dict[str, Any], words: str) -> None:
+    """With its place, and before anything is sent."""
+    whole = {"url": "http://h/chat", "answer": "/text", **api} if isinstance(api, dict) else api
+    with pytest.raises(ProctorError) as caught:
+        load(whole, **options)
+    assert words in f"{caught.value.message} | {caught.value.hint}"

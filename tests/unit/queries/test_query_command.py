@@ -26,7 +26,7 @@ DECIDING: Final[dict[str, tuple[Any, str]]] = {
 NOT_FOR_ONE_QUERY: Final = {
     *("delay_s", "concurrency", "together", "repeat"),  # how fast and how often many are sent
     *("start_from", "chosen", "offset", "continues"),  # which ones: the command names its query
-    *("version", "owner"),  # read from the file, and from the process
+    *("version", "http", "owner"),  # read from the file, and from the process
 }
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from shared.contracts.call_options import merge
+from shared.contracts.merged_options import merge
 from shared.upstream.failure_reasons import FailureReason
 from worker.upstream.chat import ModelRequest, messages_of
 from worker.upstream.failures import UpstreamError
