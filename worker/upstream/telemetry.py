@@ -101,6 +101,8 @@ def reply_attributes(reply: ModelReply) -> dict[str, tracing.Value | None]:
     return {
         "gen_ai.usage.input_tokens": reply.usage.input_tokens,
         "gen_ai.usage.output_tokens": reply.usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": reply.usage.cached_input_tokens,
+        "gen_ai.usage.cache_creation.input_tokens": reply.usage.cache_write_tokens,
         "gen_ai.response.time_to_first_chunk": None if first_ms is None else first_ms / 1000,
         "proctor.cost_usd": reply.cost_usd,
     }
