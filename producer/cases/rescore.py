@@ -4,7 +4,7 @@ A rescored run is a run of its own: the first one stays as it was, and the two c
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -63,7 +63,7 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
             if at not in positions:
                 positions[at] = len(cases)
                 hashes[len(cases)] = CaseHashes(case.item.input_hash, case.item.expectation_hash)
-                cases.append(_case(case.item))
+                cases.append(_case(case.item, run.judges))
             if case.item.quorum is None and case.item.repeat:  # its last answer says how many there are
                 cases[positions[at]] |= {"repeat": case.item.repeat + 1}
             if case.item.prompt_id is not None:
@@ -86,7 +86,7 @@ def _cases(store: RunStore, run: str) -> Iterator[OpenedCase]:
     return (case for rows in store.item_pages(run, with_payload=True) for case in opened(rows))
 
 
-def _case(item: CasePayload) -> dict[str, Any]:
+def _case(item: CasePayload, judges: Iterable[str]) -> dict[str, Any]:
     """Writes a case as a bench has it; of its prompts, each has its rendered text as a variable."""
     case: dict[str, Any] = {
         "id": item.id,
@@ -102,17 +102,24 @@ def _case(item: CasePayload) -> dict[str, Any]:
         case["messages"] = item.messages
         del case["input"]
     if item.criteria.get("checks"):
-        case["checks"] = written_checks(item.criteria["checks"])
+        case["checks"] = written_checks(item.criteria["checks"], judges)
     return {key: value for key, value in case.items() if value not in (None, {}, [])}
 
 
-def written_checks(checks: Sequence[Any]) -> list[Any]:
+def written_checks(checks: Sequence[Any], judges: Iterable[str] = ()) -> list[Any]:
     """Writes checks that travelled as a bench has them; what was rendered is not rendered again.
+
+    Args:
+        checks: as they travelled.
+        judges: those of the run.
 
     >>> written_checks([{"check": "contains", "argument": "{{x}}", "options": {"ignore_case": True}}])
     [{'contains': "{{ '{' }}{{ '{' }}x}}", 'ignore_case': True}]
     >>> written_checks([{"check": "not", "checks": [{"check": "refusal"}]}])
     [{'not': {'refusal': None}}]
+    >>> rubric = {"check": "rubric", "argument": "Brief.", "options": {"models": ["a", "b"]}}
+    >>> written_checks([rubric], ["c", "d"]), written_checks([rubric], ["a", "b"])
+    ([{'rubric': 'Brief.', 'models': ['a', 'b']}], [{'rubric': 'Brief.'}])
     """
     from worker.validation.checks import (  # noqa: PLC0415 - start-up: only runs with checks need it
         CHECK_KINDS,
@@ -120,9 +127,11 @@ def written_checks(checks: Sequence[Any]) -> list[Any]:
         render_checks,
     )
 
+    added = list(judges)
+
     def written(check: Check) -> dict[str, Any]:
-        """Writes one check; judges that the run adds to a rubric are added again."""
-        options = {key: value for key, value in check.options.items() if key != "models"}
+        """Writes one check; judges that the run adds are added again, and its own are kept."""
+        options = {key: value for key, value in check.options.items() if key != "models" or value != added}
         common = {key: getattr(check, key) for key in ("name", "at_least", "weight", "json_path")}
         defaults = {"name": "", "at_least": None, "weight": 1.0, "json_path": ""}
         if check.written:

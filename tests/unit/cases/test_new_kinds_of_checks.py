@@ -136,7 +136,7 @@ def test_they_are_asked_and_evaluated(reply: str, *, passed: bool) -> None:
 
 def test_they_are_written_for_another_run() -> None:
     """What `rescore` writes is read as the same checks."""
-    [raw] = written_checks(msgspec.to_builtins(read()))
+    [raw] = written_checks(msgspec.to_builtins(read()), ["one", "two", "three"])
     asks = {"is_it": "rude", "name": "is_it: {{ word }}"}
     assert raw["at_most"]["of"][1:] == [{"not": asks, "name": "not is_it: {{ word }}"}, {"json": None}]
     [again] = parse_checks([raw])
