@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from shared.upstream.model_target import ModelTarget
 
 SHOWN: Final = 3
-CHARS_A_TOKEN: Final = 4
-"""Average length of a token, the usual estimate."""
 _AUTHORIZATION: Final = "authorization"
 
 SAMPLES: Final = (
@@ -107,15 +105,6 @@ def assumption(answer_tokens: int | None) -> str:
     (', assuming 256 tokens an answer', '')
     """
     return f", assuming {answer_tokens} tokens an answer" if answer_tokens else ""
-
-
-def tokens_of(text: str) -> int:
-    """Estimates how many tokens a text has.
-
-    >>> tokens_of("Hello you")
-    3
-    """
-    return -(-len(text) // CHARS_A_TOKEN)
 
 
 def model_warnings(targets: Iterable[ModelTarget], environment: Mapping[str, str]) -> list[str]:

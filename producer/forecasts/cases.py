@@ -21,13 +21,12 @@ from producer.forecasts import (
     assumption,
     missing_keys,
     model_warnings,
-    tokens_of,
 )
 from producer.service_documents import FileCounts, RunEstimate, ValidateDocument
 from producer.text import cost, count, plural
 from shared.contracts.case_run import FREEFORM, CasePayload, CaseRun
 from shared.upstream.prices import ANSWER_LIMITS, SERVICE_TIER, GivenPrice, cost_of
-from shared.upstream.usage import Usage
+from shared.upstream.usage import Usage, estimate_text_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -155,7 +154,7 @@ def estimated(plan: PlannedRun) -> RunEstimate:
     for item in plan.asked:
         asked_of, times = plan.models_of(item), item.repeat
         system = run.system_prompt if item.system is None else item.system
-        prompt = tokens_of(system) + tokens_of(_text_of(item))
+        prompt = estimate_text_tokens(system) + estimate_text_tokens(_text_of(item))
         known = _known_tokens(item.expected, item.reference)
         prompt_tokens += 0 if run.recorded else prompt * len(asked_of) * times
         checks_of_item = item.checks if run.check_models else ()
@@ -192,7 +191,7 @@ def _add_checks(bill: _Bill, checks: Sequence[Check], prompt: int, answer: int, 
 
     for check in walk(checks):
         asks = CHECK_KINDS[check.check].asks
-        about = tokens_of(json.dumps(check.argument, default=str)) + answer
+        about = estimate_text_tokens(check.argument) + answer
         instructions, reply = (
             (JUDGE_TOKENS + prompt, asks.reply_tokens) if isinstance(asks, AsksJudges) else (0, 0)
         )
@@ -221,8 +220,8 @@ def _text_of(item: CasePayload) -> str:
 def _known_tokens(expected: Mapping[str, Any] | None, reference: str | None) -> int | None:
     """Estimates the tokens of an answer, as many as the expected one has; None where none is expected."""
     if expected is not None:
-        return tokens_of(json.dumps(expected))
-    return tokens_of(reference) if reference else None
+        return estimate_text_tokens(expected)
+    return estimate_text_tokens(reference) if reference else None
 
 
 def _document(name: str, plan: PlannedRun, estimate: RunEstimate) -> ValidateDocument:

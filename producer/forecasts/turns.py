@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from producer.forecasts import CHARS_A_TOKEN, Forecast, missing_keys, model_warnings
+from producer.forecasts import Forecast, missing_keys, model_warnings
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from producer.text import plural
@@ -12,7 +12,7 @@ from producer.turns.load import load_turns
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import Live, Role
 from shared.upstream.prices import cost_of
-from shared.upstream.usage import Usage
+from shared.upstream.usage import Usage, estimate_text_tokens
 from worker.breakpoint.live_decisions import CALLED_DECISIONS
 from worker.breakpoint.memento import FROM_REQUEST
 from worker.breakpoint.orchestrator import accepted_signals, decide
@@ -32,13 +32,13 @@ def forecast(source: Source, options: SubmitOptions, live: LiveRun) -> Forecast:
     Raises:
         InputError: the file breaks its contract.
     """
-    turns = calls = chars = 0
+    turns = calls = texts = 0
     for chunk in load_turns(source, options).chunks:
         for message in called_messages(chunk.content, live.live):
             calls += 1
-            chars += len(message)
+            texts += estimate_text_tokens(message)
         turns += chunk.item_count
-    prompts = calls * PROMPT_TOKENS + chars // CHARS_A_TOKEN
+    prompts = calls * PROMPT_TOKENS + texts
     model = live.target.model
     usd = cost_of(model, Usage(prompts, calls * ANSWER_TOKENS), live.prices)
     return Forecast(

@@ -1,11 +1,25 @@
 """What a call used, in one form for all protocols: tokens by what they cost, and the tier that answered."""
 
+import json
 from typing import Any, Final
 
 import msgspec
 
 MOST_TOKENS: Final = 1_000_000_000
 """A provider that counts more for one call is wrong: nothing is known then."""
+
+BYTES_A_TOKEN: Final = 3
+"""Bytes of UTF-8 per token: English has four and more, code and other languages about three."""
+
+
+def estimate_text_tokens(content: Any) -> int:
+    """Estimates the tokens of a text, or of a value as JSON: for caps, and for what a run will cost at most.
+
+    >>> estimate_text_tokens("Hello you")
+    3
+    """
+    text = content if isinstance(content, str) else json.dumps(content, default=str)
+    return -(-len(text.encode(errors="surrogatepass")) // BYTES_A_TOKEN)
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

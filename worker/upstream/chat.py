@@ -9,10 +9,8 @@ import msgspec
 
 from shared.upstream.model_target import ModelTarget
 from shared.upstream.prices import ANSWER_LIMITS, SERVICE_TIER
-from shared.upstream.usage import NO_USAGE, Usage
+from shared.upstream.usage import NO_USAGE, Usage, estimate_text_tokens
 
-BYTES_A_TOKEN: Final = 3
-"""Bytes of UTF-8 per token: English has four and more, code and other languages about three."""
 MESSAGE_TOKENS: Final = 8
 """What a message costs beside its text."""
 ANSWER_TOKENS: Final = 1_024
@@ -173,13 +171,3 @@ def _message_tokens(message: Mapping[str, Any]) -> int:
 
 def _is_image(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "image_url"
-
-
-def estimate_text_tokens(content: Any) -> int:
-    """Estimates the tokens of a text, or of a value as JSON.
-
-    >>> estimate_text_tokens("Hello you")
-    3
-    """
-    text = content if isinstance(content, str) else json.dumps(content)
-    return -(-len(text.encode(errors="surrogatepass")) // BYTES_A_TOKEN)

@@ -15,8 +15,8 @@ import msgspec
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
 from shared.upstream.protocol_names import served_name
-from shared.upstream.usage import NO_USAGE, Usage, count
-from worker.upstream.chat import TokenEstimate, estimate_text_tokens
+from shared.upstream.usage import NO_USAGE, Usage, count, estimate_text_tokens
+from worker.upstream.chat import TokenEstimate
 from worker.upstream.completion import HttpCall
 from worker.upstream.failures import UpstreamError
 from worker.upstream.protocols.openai_chat import azure_path
