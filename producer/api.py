@@ -41,7 +41,7 @@ from producer.load.detect import detect_kind
 from producer.load.problems import all_of
 from producer.options import SubmitOptions
 from producer.service_documents import FileCounts, ValidateDocument
-from producer.text import plural
+from producer.text import count, plural
 from shared.errors import RunStateError, UsageError
 from shared.kinds import Kind, Storage
 from shared.names import FINAL_STATES, RunState
@@ -84,22 +84,29 @@ def plan(
     *,
     kind: Kind | None = None,
     gates: Sequence[Gate] = (),
+    access: Access | None = None,
 ) -> Plan:
     """Reads and checks a file as far as its kind does so before a submit, and counts what will be sent.
 
     Args:
         source: the input.
-        options: everything else. `--last-failed` is two calls before: `producer.last_failed.earlier_run` asks
-            Redis what failed, and the kind's `limit` narrows the options to it.
+        options: everything else.
         kind: kind of the input; by default recognised from its content.
         gates: conditions that are going to be asked of the run; `producer.aggregate.gates.parse_gate`
             reads one.
+        access: the way to Redis, which only `last_failed` needs: what failed is read there.
 
     Raises:
         InputError: the file breaks its contract; the message names file and line.
         UsageError: an option or a gate does not fit the file.
     """
     kind, options = kind or detect_kind(source), options or SubmitOptions()
+    if options.last_failed:
+        if access is None:
+            raise UsageError(
+                "last_failed needs the way to Redis", hint="plan(source, options, access=access)"
+            )
+        options = limited(access, source, kind, options)
     check_gates(gates, kind)
     options = replace(options, cases=choice_for(gates, options.cases))
     forecast = kinds.of(kind).forecast(source, options)
@@ -109,6 +116,31 @@ def plan(
         check_gate_names(gates, forecast.plan.names)
     read = replace(options, plan=forecast.plan, baselines=forecast.baselines)
     return Plan(source, kind, read, replace(forecast, plan=None, baselines=None))
+
+
+def limited(access: Access, source: Source, kind: Kind, options: SubmitOptions) -> SubmitOptions:
+    """Limits a run to what failed in the newest run of the file; to nothing where nothing did.
+
+    Raises:
+        UsageError: that cannot be done with such a file.
+    """
+    from producer.last_failed import earlier_run  # noqa: PLC0415 - start-up: only this option needs it
+
+    limit, options = kinds.of(kind).limit(), replace(options, last_failed=False)
+    if limit is None:
+        raise UsageError(f"--last-failed is not for {kind}", hint="leave it out")
+    if source.path is None:
+        raise UsageError("--last-failed needs a file", hint="a stream has no earlier run")
+    earlier = earlier_run(access.store, kind, source)
+    if earlier is None:
+        options.on_note(f"--last-failed: there is no earlier run of {source.name}; all of it is run")
+        return options
+    run, total = earlier.info.run, plural(earlier.info.total, kind.noun)
+    if not earlier.failed:
+        options.on_note(f"--last-failed: none of the {total} of {run} failed; all of the file is run")
+        return options
+    options.on_note(f"--last-failed: {count(len(earlier.failed))} of the {total} of {run}")
+    return limit(options, earlier.failed)
 
 
 def check(source: Source, options: SubmitOptions, *, kind: Kind | None = None) -> FileContents:

@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 
 from producer import api
 from producer.access import Access
@@ -16,6 +16,7 @@ from producer.forecasts import FileContents
 from producer.load.source import Source
 from producer.options import SubmitOptions, SubmittedRun
 from producer.report_files import ReportTarget
+from producer.turns.retry import Retried
 from shared.kinds import Kind
 
 
@@ -25,9 +26,10 @@ async def plan(
     *,
     kind: Kind | None = None,
     gates: Sequence[Gate] = (),
+    access: Access | None = None,
 ) -> api.Plan:
     """As `api.plan`."""
-    return await asyncio.to_thread(api.plan, source, options, kind=kind, gates=gates)
+    return await asyncio.to_thread(api.plan, source, options, kind=kind, gates=gates, access=access)
 
 
 async def check(source: Source, options: SubmitOptions, *, kind: Kind | None = None) -> FileContents:
@@ -38,6 +40,23 @@ async def check(source: Source, options: SubmitOptions, *, kind: Kind | None = N
 async def submit(access: Access, plan: api.Plan) -> SubmittedRun:
     """As `api.submit`; a task that is cancelled meanwhile leaves the submit to its thread."""
     return await asyncio.to_thread(api.submit, access, plan)
+
+
+async def retry(
+    access: Access,
+    run: str,
+    *,
+    indexes: Collection[int] | None = None,
+    errors: bool = True,
+    is_anew: bool = False,
+) -> Retried:
+    """As `api.retry`."""
+    return await asyncio.to_thread(api.retry, access, run, indexes=indexes, errors=errors, is_anew=is_anew)
+
+
+async def control(access: Access, run: str, action: str) -> str:
+    """As `api.control`."""
+    return await asyncio.to_thread(api.control, access, run, action)
 
 
 async def follow(

@@ -118,6 +118,8 @@ class SubmitOptions:
     """The same key again returns the same run; empty for none."""
     name: str = ""
     """What people call the run; empty: its bench or its file."""
+    last_failed: bool = False
+    """Only what failed in the newest run of the same file; all of it where nothing did."""
     origin: str = ""
     """What the input is called where it is a file of our own making; empty: by its name."""
     namespace: str = ""
@@ -156,6 +158,8 @@ class SubmitOptions:
     """Called with the reason when the submit waits, once per reason."""
     on_warning: Callable[[str], None] = field(default=lambda _warning: None)
     """Called with each warning about the input."""
+    on_note: Callable[[str], None] = field(default=lambda _note: None)
+    """Called with what `last_failed` chose, in a sentence."""
 
 
 class SubmittedRun(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from producer import api, kinds
+from producer import api
 from producer.aggregate.gates import Gate
 from producer.api import Plan
 from producer.cli.live.view import View
@@ -20,7 +20,6 @@ from producer.load.detect import detect_kind
 from producer.load.source import Source
 from producer.options import SubmitOptions, SubmittedRun
 from producer.service_documents import SubmitDocument
-from producer.text import count, plural
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
 from shared.kinds import CASES, QUERIES, TURNS, Kind, kind_named
@@ -62,32 +61,14 @@ def unread(session: Session, file: str, choice: SubmitChoice, *, origin: str = "
         max_backlog_items=settings.max_backlog_items,
         patience_s=settings.patience_s,
         on_warning=session.output.warn,
+        on_note=session.output.note,
+        last_failed=choice.selection.last_failed,
     )
     add = _OWN_OPTIONS.get(kind)
     options = add(common, choice) if add else common
-    limited = _limited(session, source, kind, options) if choice.selection.last_failed else options
-    return Plan(source, kind, limited)
-
-
-def _limited(session: Session, source: Source, kind: Kind, options: SubmitOptions) -> SubmitOptions:
-    """Limits a run to what failed in the newest run of the file; to nothing where nothing did."""
-    from producer.last_failed import earlier_run  # noqa: PLC0415 - start-up: only this option needs it
-
-    limit, output = kinds.of(kind).limit(), session.output
-    if limit is None:
-        raise UsageError(f"--last-failed is not for {kind}", hint="leave it out")
-    if source.path is None:
-        raise UsageError("--last-failed needs a file", hint="a stream has no earlier run")
-    earlier = earlier_run(session.access.store, kind, source)
-    if earlier is None:
-        output.note(f"--last-failed: there is no earlier run of {source.name}; all of it is run")
-        return options
-    run, total = earlier.info.run, plural(earlier.info.total, kind.noun)
-    if not earlier.failed:
-        output.note(f"--last-failed: none of the {total} of {run} failed; all of the file is run")
-        return options
-    output.note(f"--last-failed: {count(len(earlier.failed))} of the {total} of {run}")
-    return limit(options, earlier.failed)
+    if options.last_failed:
+        options = api.limited(session.access, source, kind, options)
+    return Plan(source, kind, options)
 
 
 def announced(

@@ -124,6 +124,23 @@ def test_a_plan_is_read_checked_and_priced(access: Access, tmp_path: Path) -> No
     assert api.submit(access, plan).total == 2
 
 
+def test_a_plan_of_what_failed_before(access: Access, tmp_path: Path) -> None:
+    """Any caller can limit a run to it: the first run is of everything, and one without failures, too."""
+    own = "model_configs: {m: {api_base: 'http://localhost:1/v1'}}\n"
+    path, notes = write(tmp_path, f"{HEAD}{own}test_cases: [{{input: Hi}}]\n"), list[str]()
+    options = SubmitOptions(last_failed=True, on_note=notes.append)
+    run = api.submit(access, api.plan(Source(path), options, access=access)).run
+    assert api.plan(Source(path), options, access=access).options.cases.only is None
+    assert notes == [
+        f"--last-failed: there is no earlier run of {path}; all of it is run",
+        f"--last-failed: none of the 1 case of {run} failed; all of the file is run",
+    ]
+    with pytest.raises(UsageError, match="needs the way to Redis"):
+        api.plan(Source(path), options)
+    with pytest.raises(UnknownRunError):
+        asyncio.run(api_async.retry(access, "run-none"))
+
+
 def test_a_check_says_what_is_in_a_file(turns: Source) -> None:
     """The contents are a document and a sentence."""
     found = api.check(turns, SubmitOptions())
