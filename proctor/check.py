@@ -105,6 +105,16 @@ def max_latency_s(seconds: float, **options: Unpack[Options]) -> Check:
     return {"max_latency_s": seconds, **options}
 
 
+def max_first_token_s(seconds: float, **options: Unpack[Options]) -> Check:
+    """The first token, of text or reasoning, came after at most this many seconds."""
+    return {"max_first_token_s": seconds, **options}
+
+
+def min_tokens_per_s(tokens: float, **options: Unpack[Options]) -> Check:
+    """After the first token, at least this many tokens came per second."""
+    return {"min_tokens_per_s": tokens, **options}
+
+
 def max_cost(usd: float, **options: Unpack[Options]) -> Check:
     """The answer cost at most this many US dollars."""
     return {"max_cost": usd, **options}

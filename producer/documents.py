@@ -82,6 +82,21 @@ class Percentiles(Part, omit_defaults=True, frozen=True):
         return msgspec.structs.asdict(self) if self else {}
 
 
+class PercentileInterval(Part, frozen=True):
+    """The 95% interval of a percentile, by order statistics; null where too few values give no bound."""
+
+    low: Count | None
+    high: Count | None
+
+
+class PercentileIntervals(Part, omit_defaults=True, frozen=True):
+    """How sure percentiles are; without values the object is empty."""
+
+    p50: PercentileInterval | UnsetType = UNSET
+    p95: PercentileInterval | UnsetType = UNSET
+    p99: PercentileInterval | UnsetType = UNSET
+
+
 class Rate(Part, frozen=True):
     """A share with its 95% Wilson interval; answers to one case are taken as related."""
 

@@ -59,6 +59,8 @@ class CaseChoice:
     """File of recorded outputs."""
     all_repeats: bool = False
     """Whether answers are asked for that cannot change the verdict on their case any more."""
+    is_timed: bool = False
+    """Whether answers are streamed, whatever the settings say."""
     cases: Sequence[str] = ()
     """Ids or numbers, from 1, of the only cases to run."""
     tags: Sequence[str] = ()

@@ -143,6 +143,8 @@ def _latencies(*places: Sequence[str]) -> dict[str, GateMetric]:
     }
 
 
+STREAMED: Final = "first_token_"
+"""Begins the names of metrics that need streamed answers."""
 COMPLETE_REPEATS: Final = ("pass_at_k", "pass_hat_k")
 """Metrics that need all answers to each case, also those that cannot change its verdict."""
 _PERCENT_OF: Final = {
@@ -195,6 +197,8 @@ CASE_METRICS: Final[Mapping[str, GateMetric]] = {
     "judge_unanimity": _share(_at("judge", "agreement", "unanimous", "value")),
     "judge_alpha": GateMetric(_at("judge", "agreement", "krippendorff_alpha")),
     **{f"latency_{name}_ms": GateMetric(_of_models(max, "latency_ms", name)) for name in _LATENCIES},
+    **{f"first_token_{name}_ms": GateMetric(_of_models(max, "first_token_ms", name)) for name in _LATENCIES},
+    "cost_per_case": GateMetric(_of_models(max, "cost_per_case", "value")),
     **_NAMED_METRICS,
     **{f"case:{name}": COMMON_METRICS[name] for name in ("pass_rate", "fail_rate", "error_rate")},
     "flaky": GateMetric(_flaky),

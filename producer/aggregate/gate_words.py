@@ -14,14 +14,19 @@ _NEEDED: Final[Mapping[str, str]] = {
     ">=": "less than {} allowed",
 }
 """What a run has to keep to, by the relation that makes it fail."""
-_UNITS: Final = {"_ms": "{} ms", "_usd": "${}", "_s": "{} s"}
+_UNITS: Final = {"_ms": "{} ms", "_usd": "${}", "_s": "{} s", "_per_case": "${}"}
 """Around a number with six digits, since rounded figures could seem to meet a gate that they miss."""
 _SCORES: Final = ("_mean", "_alpha")
 """Ends of the names of numbers that nobody reads in percent."""
 _STATISTIC: Final = re.compile(r"p[0-9]+|mean")
 """Ends of the names of metrics that stand first in words."""
 _MOST_DIGITS: Final = 6
-_WORDS: Final = {"pass_at_k": "pass@k", "pass_hat_k": "pass^k", "flaky": "flaky cases"}
+_WORDS: Final = {
+    "pass_at_k": "pass@k",
+    "pass_hat_k": "pass^k",
+    "flaky": "flaky cases",
+    "cost_per_case": "cost per case",
+}
 """Metrics whose words their names do not say."""
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from producer import kinds
-from producer.aggregate.gate_metrics import COMPLETE_REPEATS, GROUPS, GateMetric, number_at
+from producer.aggregate.gate_metrics import COMPLETE_REPEATS, GROUPS, STREAMED, GateMetric, number_at
 from producer.aggregate.gate_words import Wanted, gate_words, metric_words
 from producer.documents import AnyRun, JudgedGate
 from producer.options import CaseChoice
@@ -114,6 +114,8 @@ def choice_for(gates: Sequence[Gate], choice: CaseChoice) -> CaseChoice:
     """Returns what the command line says of a run of cases, with what gates cannot do without."""
     if any(gate.metric in COMPLETE_REPEATS for gate in gates):
         choice = replace(choice, all_repeats=True)
+    if any(gate.metric.startswith(STREAMED) for gate in gates):
+        choice = replace(choice, is_timed=True)
     return choice
 
 

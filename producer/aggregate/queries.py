@@ -18,7 +18,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from producer.documents import Percentiles
+from producer.aggregate.statistics import percentile_ranks
+from producer.documents import PercentileInterval, PercentileIntervals, Percentiles
 from producer.queries.documents import CategoryMetrics, JudgedTarget, Metrics, Status
 from producer.queries.results import AskedQuery
 from shared.contracts.query_vocabulary import (
@@ -28,6 +29,8 @@ from shared.contracts.query_vocabulary import (
 from shared.thresholds import reaches
 
 PERCENTILES: Final = (50, 90, 95, 99)
+BOUNDED_PERCENTILES: Final = (50, 95, 99)
+"""Percentiles that have an interval, in the order of `PercentileIntervals`."""
 
 
 @dataclass(slots=True)
@@ -244,6 +247,28 @@ def percentiles(times: Mapping[int, int]) -> Percentiles:
     ranks = (-(-percent * reached[-1] // 100) for percent in PERCENTILES)  # the nearest rank, from 1
     p50, p90, p95, p99 = (ordered[bisect_left(reached, rank)] for rank in ranks)
     return Percentiles(p50, p90, p95, p99, ordered[-1])
+
+
+def percentile_intervals(times: Mapping[int, int]) -> PercentileIntervals:
+    """Returns the 95% intervals of percentiles from numbers of items by latency; empty without any.
+
+    >>> found = percentile_intervals(dict.fromkeys(range(1, 21), 1))
+    >>> found.p50, found.p95
+    (PercentileInterval(low=6, high=15), PercentileInterval(low=17, high=None))
+    """
+    if not times:
+        return PercentileIntervals()
+    ordered = sorted(times)
+    reached = list(accumulate(times[time] for time in ordered))
+
+    def at(rank: int | None) -> int | None:
+        return None if rank is None else ordered[bisect_left(reached, rank)]
+
+    p50, p95, p99 = (
+        PercentileInterval(*map(at, percentile_ranks(reached[-1], percent)))
+        for percent in BOUNDED_PERCENTILES
+    )
+    return PercentileIntervals(p50, p95, p99)
 
 
 def _percent(part: int, whole: int) -> float:

@@ -126,6 +126,8 @@ class Bench:
     """Whether recorded outputs stand with cases."""
     variables: Sequence[str] = ()
     """Columns of data files that are variables because they are nothing else."""
+    needs_stream: bool = False
+    """Whether a check looks at when pieces of an answer came."""
 
     def only_checked(self) -> frozenset[str]:
         """Returns the variables that checks name and nothing that is sent: they decide no answer."""
@@ -185,6 +187,7 @@ def read_bench(
         [*_warnings(file.name, config, reading.cases.asked), *reading.warnings],
         reading.has_outputs,
         list(columns.variables),
+        reading.checks.needs_stream,
     )
 
 

@@ -51,6 +51,8 @@ class CheckReader:
     models: CheckModels
     functions: Mapping[str, str | None] | None
     read_schema: ReadSchema
+    needs_stream: bool = False
+    """Whether a check that was read looks at when pieces of an answer came."""
     _constant: dict[str, Check] = field(default_factory=dict)
     _read_before: dict[int, "_Written"] = field(default_factory=dict)
 
@@ -117,6 +119,7 @@ class CheckReader:
         except CheckProblem as problem:
             raise place.at(*problem.path[1:]).error(problem.what, problem.hint) from None
         for each in walk([check]):
+            self.needs_stream = self.needs_stream or CHECK_KINDS[each.check].needs_stream
             if CHECK_KINDS[each.check].calls_function:
                 self._verify_function(each.check, str(each.argument), place)
         return as_written(check, raw) if is_template(json.dumps(raw)) else check

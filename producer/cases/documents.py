@@ -11,6 +11,7 @@ from producer.documents import (
     Fraction,
     OutcomeRates,
     Part,
+    PercentileIntervals,
     Percentiles,
     Rate,
     RunDocument,
@@ -52,6 +53,15 @@ class ModelRates(Part, frozen=True):
         Rate,
         Meta(description="Of the items that passed or failed; those that ended in error have no answer."),
     ]
+
+
+class CostPerCase(Part, frozen=True):
+    """The mean cost in US dollars of all answers to a case, judges included, with its 95% interval."""
+
+    value: float
+    low: Annotated[float | None, Meta(description="Null where there is only one case.")]
+    high: float | None
+    n: Count
 
 
 class MeanScore(Part, frozen=True):
@@ -101,6 +111,14 @@ class ModelFigures(Part, frozen=True):
         Count | UnsetType,
         Meta(description="Prompt tokens that the provider had in its cache; only where it says how many."),
     ] = UNSET
+    latency_intervals: PercentileIntervals = PercentileIntervals()
+    first_token_ms: Annotated[
+        Percentiles,
+        Meta(description="Of answers that were streamed and came at the first call, never from the cache."),
+    ] = Percentiles()
+    first_token_n: Count = 0
+    first_token_intervals: PercentileIntervals = PercentileIntervals()
+    cost_per_case: CostPerCase | None = None
 
     @property
     def answers(self) -> int:

@@ -207,6 +207,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         templates={prompt.id: Template(prompt.system, prompt.turns) for prompt in bench.prompts},
         calls=calls,
         recorded=outputs is not None,
+        stream=bench.settings.stream or bench.needs_stream or choice.is_timed,
         all_repeats=choice.all_repeats,
         prices=_prices(bench.config, models, choice),
     )
@@ -221,9 +222,8 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         cases=facts.cases,
     )
     _check_prices(run, has_expected=facts.has_expected)
-    warnings = list(bench.warnings)
-    if facts.has_label and (outputs is None or len(models) > 1):
-        warnings.append(LABEL_OF_MANY)
+    is_doubtful = facts.has_label and (outputs is None or len(models) > 1)
+    warnings = [*bench.warnings, *([LABEL_OF_MANY] if is_doubtful else ())]
     files = shared_vars | {name: data for name, data in bench.images.items() if name in facts.images}
     plan = PlannedRun(run, asked, facts, bench.prompts, files, outputs, warnings, bench, choice.only)
     if not plan.total:

@@ -109,6 +109,8 @@ class OutputRow(BaseModel):
     """Which repetition it answers, from 0; left out: all of them."""
     latency_seconds: float | None = Field(None, ge=0, allow_inf_nan=False)
     """How long it took."""
+    first_token_seconds: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """How long it took to its first piece of text or reasoning."""
     cached: bool = False
     """Whether it came from the cache, with the latency of the call that it is a copy of."""
     cost_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
@@ -177,6 +179,7 @@ def _recorded(row: OutputRow) -> Recorded:
         readable(row.reasoning)[:REASONING_CHARS],
         row.tool_calls,
         readable(row.refusal),
+        row.first_token_seconds,
         row.cached,
         row.cached_input_tokens,
         row.reasoning_tokens,

@@ -152,7 +152,9 @@ def written_output(case: OpenedCase, position: int) -> dict[str, Any] | None:
     result, row, item = case.answer, case.row, case.item
     if result.raw_output is None:
         return None
+    first_ms = result.measured.first_token_ms
     settings = {
+        "first_token_seconds": None if first_ms is None else first_ms / 1000,
         "latency_seconds": None if row.latency_ms is None else row.latency_ms / 1000,
         "cached": (CACHED in row.code) or None,
         "cost_usd": row.cost_usd,

@@ -1,18 +1,19 @@
 """Adds up a cases run from its rows: statuses, and for each model verdicts, latency, tokens and cost."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from producer.aggregate.queries import percentiles
+from producer.aggregate.queries import percentile_intervals, percentiles
 from producer.aggregate.related import ByCase, counts_of, outcome_effects, outcome_rates
-from producer.aggregate.statistics import wilson
+from producer.aggregate.statistics import Z_95, wilson
 from producer.cases.case_groups import CaseGroups, ScoreMean, add_score
-from producer.cases.documents import CasesSummary, GitState, ModelFigures, ModelRates
+from producer.cases.documents import CasesSummary, CostPerCase, GitState, ModelFigures, ModelRates
 from producer.cases.judging import Judging
 from producer.cases.repeats import Repeats, Verdicts
 from producer.cases.report.opened_rows import CHECK_UNAVAILABLE, OpenedCase, opened
@@ -30,6 +31,49 @@ NOT_REACHED: Final = frozenset({FailureReason.ABSENT.model_code, FailureReason.U
 """Codes of errors of models whose address is to be looked at."""
 
 
+class CaseCosts:
+    """The cost of all answers to a case, averaged over cases; those of one case come one after the other."""
+
+    def __init__(self) -> None:
+        self._case: Hashable = None
+        self._at_hand = self._sum = self._squares = 0.0
+        self._n = 0
+
+    def add(self, case: Hashable, cost_usd: float) -> None:
+        """Counts what an answer to a case has cost."""
+        if case != self._case:
+            self._close()
+            self._case = case
+        self._at_hand += cost_usd
+
+    def summary(self) -> CostPerCase | None:
+        """Returns the mean with the normal interval of a mean; None without cases.
+
+        >>> costs = CaseCosts()
+        >>> for case, usd in ((0, 1.0), (0, 1.0), (1, 4.0), (2, 3.0)):
+        ...     costs.add(case, usd)
+        >>> found = costs.summary()
+        >>> found.value, round(found.low, 3), round(found.high, 3), found.n
+        (3.0, 1.868, 4.132, 3)
+        """
+        self._close()
+        if not self._n:
+            return None
+        mean = self._sum / self._n
+        if self._n == 1:
+            return CostPerCase(mean, None, None, 1)
+        error = sqrt(max(0.0, self._squares / self._n - mean**2) / (self._n - 1))
+        return CostPerCase(mean, max(0.0, mean - Z_95 * error), mean + Z_95 * error, self._n)
+
+    def _close(self) -> None:
+        """Counts the case at hand."""
+        if self._case is not None:
+            self._n += 1
+            self._sum += self._at_hand
+            self._squares += self._at_hand**2
+        self._case, self._at_hand = None, 0.0
+
+
 @dataclass(slots=True)
 class ModelTotals:
     """What one model came to."""
@@ -40,6 +84,10 @@ class ModelTotals:
     """Latencies of answers that were not cached."""
     first_times_ms: Counter[int] = field(default_factory=Counter)
     """Latencies of cached answers, when they were first given."""
+    first_tokens_ms: Counter[int] = field(default_factory=Counter)
+    """Times to the first token of answers that were not cached."""
+    case_costs: CaseCosts = field(default_factory=CaseCosts)
+    """Costs of cases."""
     cost_usd: float = 0.0
     """What is known of its cost, judge and cached answers included."""
     cost_unknown: int = 0
@@ -81,6 +129,7 @@ class ModelTotals:
             self.cost_unknown += 1
         else:
             self.cost_usd += row.cost_usd
+            self.case_costs.add((case.item.prompt_id, case.item.case), row.cost_usd)
         prompt, completion = result.usage.prompt_tokens or 0, result.usage.completion_tokens or 0
         self.prompt_tokens += prompt
         self.completion_tokens += completion
@@ -95,7 +144,9 @@ class ModelTotals:
             (self.first_times_ms if is_cached else self.times_ms)[row.latency_ms] += 1
             self.timed_tokens += 0 if is_cached else prompt + completion
         self.fuzzy += result.used_fuzzy_match
-        score = result.measured.rouge_l
+        score, first_ms = result.measured.rouge_l, result.measured.first_token_ms
+        if first_ms is not None and not is_cached:
+            self.first_tokens_ms[first_ms] += 1
         if score is not None:
             self.rouge[0] += score
             self.rouge[1] += 1
@@ -139,6 +190,11 @@ class ModelTotals:
             rouge_l_mean=self.rouge[0] / self.rouge[1] if self.rouge[1] else None,
             score=self.scores.summary() or UNSET,
             case_verdicts=self.verdicts.summary() if has_quorums else UNSET,
+            latency_intervals=percentile_intervals(self.times_ms),
+            first_token_ms=percentiles(self.first_tokens_ms),
+            first_token_n=self.first_tokens_ms.total(),
+            first_token_intervals=percentile_intervals(self.first_tokens_ms),
+            cost_per_case=None if self.cost_unknown else self.case_costs.summary(),
         )
 
     def _seconds(self) -> float:

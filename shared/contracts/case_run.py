@@ -250,6 +250,8 @@ class Recorded(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What the model called, in OpenAI's form."""
     refusal: str = ""
     """What the provider's field for a refusal says."""
+    first_token_seconds: float | None = None
+    """Time from sending to the first piece, of a streamed answer to the first call."""
     cached: bool = False
     """Whether it came from the cache: its latency is that of the first call, and not counted again."""
     cached_input_tokens: int | None = None

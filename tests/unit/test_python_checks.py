@@ -19,6 +19,8 @@ WRITTEN = (
     check.length(min=1, max=20, unit="words"),
     check.max_tokens_used(500),
     check.max_latency_s(5),
+    check.max_first_token_s(1.5),
+    check.min_tokens_per_s(20),
     check.max_cost(0.01),
     check.rouge_l("The capital is Paris.", at_least=0.5),
     check.levenshtein("Paris", at_least=0.8),

@@ -29,7 +29,7 @@ class CallDetails(NamedTuple):
     usage: Mapping[str, int | str | None] | None = None
     """Tokens, as the provider counts them."""
     first_token_ms: int | None = None
-    """Time from sending to the first piece of text, of a streamed answer."""
+    """Time from sending to the first piece of text or reasoning, of an answer streamed at the first call."""
     reasoning: str = ""
     """What the model thought before it answered."""
     tool_calls: Sequence[Mapping[str, Any]] = ()
@@ -217,6 +217,7 @@ def recorded_reply(payload: CasePayload) -> ModelReply | None:
     return ModelReply(
         recorded.output,
         0 if latency_s is None else round(1000 * latency_s),
+        None if recorded.first_token_seconds is None else round(1000 * recorded.first_token_seconds),
         usage=Usage(
             recorded.prompt_tokens,
             recorded.completion_tokens,
@@ -278,8 +279,11 @@ def _without_others(cost_usd: float | None, result: _Result, *, are_votes_kept: 
 def answer_of(payload: CasePayload, reply: ModelReply) -> Answer:
     """Returns what checks look at beside the text of an answer; a cached one has its original figures."""
     counts = [count for count in (reply.usage.input_tokens, reply.usage.output_tokens) if count is not None]
+    first_ms = None if reply.is_cached else reply.first_token_ms
     return Answer(
         None if is_untimed(payload) else reply.latency_ms / 1000,
+        None if first_ms is None else first_ms / 1000,
+        None if first_ms is None else tokens_per_s(reply, first_ms),
         sum(counts) if counts else None,
         reply.cost_usd,
         reply.tool_calls,
@@ -287,6 +291,16 @@ def answer_of(payload: CasePayload, reply: ModelReply) -> Answer:
         reply.finish_reason,
         reply.reasoning,
     )
+
+
+def tokens_per_s(reply: ModelReply, first_ms: int) -> float | None:
+    """Returns how fast tokens came after the first: the inverse of the time per output token.
+
+    >>> tokens_per_s(ModelReply("Hi", 1_500, usage=Usage(output_tokens=41)), 500)
+    40.0
+    """
+    tokens, time_ms = (reply.usage.output_tokens or 0) - 1, reply.latency_ms - first_ms
+    return 1000 * tokens / time_ms if tokens > 0 and time_ms > 0 else None
 
 
 def is_untimed(payload: CasePayload) -> bool:

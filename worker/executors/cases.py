@@ -20,6 +20,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
+import msgspec
+
 from shared.codecs.item_rows import ItemReader, ItemRow
 from shared.codecs.packing import Packing
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case, read_shared_vars
@@ -234,11 +236,13 @@ class CasesEngine:
         item = case.item
         urls = [await self._in_thread(self._images.url, name) for name in case.payload.images]
         try:
-            return await self._call(item, self._request_of(case.payload, urls), item.calls)
+            reply = await self._call(item, self._request_of(case.payload, urls), item.calls)
         except UpstreamError as error:
             is_over = error.ends_run or await self._is_every_model_absent(item, error)
             failed = Failed(error.code, error.message, RunState.ABORTED if is_over else None)
             raise NoVerdictError(failed) from None
+        is_first = item.attempts <= 1 and not item.calls.history.code
+        return reply if is_first else msgspec.structs.replace(reply, first_token_ms=None)
 
     async def _is_every_model_absent(self, item: Item, error: UpstreamError) -> bool:
         """Returns whether an error is the last one of a run none of whose models was ever reached."""

@@ -63,7 +63,7 @@ class ModelReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     latency_ms: int
     """Time from sending to the last byte."""
     first_token_ms: int | None = None
-    """Time from sending to the first piece of text, of a streamed answer."""
+    """Time from sending to the first piece of text or reasoning, of a streamed answer."""
     usage: Usage = NO_USAGE
     """The tokens that it used."""
     cost_usd: float | None = None

@@ -25,13 +25,25 @@ from worker.validation.scoring import Evaluation
 
 PAGE: Final = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8")
 RECORDED: Final = Answer(
-    latency_s=1.0, tokens=100, cost_usd=0.001, tool_calls=[call("get_weather", '{"city": "Paris"}')]
+    latency_s=1.0,
+    first_token_s=0.5,
+    tokens_per_s=40,
+    tokens=100,
+    cost_usd=0.001,
+    tool_calls=[call("get_weather", '{"city": "Paris"}')],
 )
 
 
 SORRY: Final = "Sorry, I cannot help with that at all, whatever you may ask me to do for you today.\x00" * 9
 """An output that passes no example but that of `refusal`."""
-NEVER_FAIL_SO: Final = ("max_tokens_used", "max_latency_s", "max_cost", "python")
+NEVER_FAIL_SO: Final = (
+    "max_tokens_used",
+    "max_latency_s",
+    "max_first_token_s",
+    "min_tokens_per_s",
+    "max_cost",
+    "python",
+)
 """Checks that do not look at the output, or only in the sandbox."""
 
 

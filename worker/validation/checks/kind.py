@@ -37,6 +37,10 @@ class Answer(NamedTuple):
 
     latency_s: float | None = None
     """Time from sending to the last byte; of a cached answer, when it was first given."""
+    first_token_s: float | None = None
+    """Time from sending to the first piece; None unless it was streamed, and answered at the first call."""
+    tokens_per_s: float | None = None
+    """Tokens of the answer after the first piece, by the time from that to the last byte."""
     tokens: int | None = None
     """Tokens of prompt and answer together."""
     cost_usd: float | None = None
@@ -343,6 +347,8 @@ class CheckKind:
     """Whether its argument is a function of the validators file."""
     may_be_file: bool = False
     """Whether the path of a file with JSON may be its argument."""
+    needs_stream: bool = False
+    """Whether it looks at when pieces of an answer came, so that answers are streamed."""
     reads_text: bool = True
     """Whether it looks at the output, so that `json_path` can select a part of it."""
 

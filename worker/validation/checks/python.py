@@ -83,6 +83,8 @@ def context_of(subject: Subject) -> str:
         "finish_reason": answer.finish_reason,
         "reasoning": answer.reasoning,
         "latency_s": answer.latency_s,
+        "first_token_s": answer.first_token_s,
+        "tokens_per_s": answer.tokens_per_s,
         "cost_usd": answer.cost_usd,
         "tokens": answer.tokens,
     }

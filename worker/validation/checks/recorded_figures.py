@@ -1,12 +1,12 @@
-"""Bounds on figures of the call: `max_tokens_used`, `max_latency_s`, `max_cost`; skipped without a figure."""
+"""Bounds on figures of the call: its tokens, times and cost; skipped without a figure."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from shared.contracts.checks import Check
-from shared.thresholds import exceeds
+from shared.thresholds import exceeds, reaches
 from worker.validation.checks.kind import Score, Subject, no, skipped, yes
 
 
@@ -19,6 +19,9 @@ def _as_amount(value: Any) -> Any:
 
 Amount = Annotated[Any, BeforeValidator(_as_amount, json_schema_input_type=Annotated[float, Field(ge=0)])]
 Count = Annotated[int, Field(strict=True, ge=0)]
+
+
+NOT_TIMED: Final = "not measured: the answer is cached, came at a second call, or was not streamed"
 
 
 def at_most(found: float | None, most: float, sentence: str) -> Score:
@@ -53,6 +56,33 @@ def max_latency_s(check: Check, subject: Subject) -> Score:
     'the call took 1.25 s, expected at most 5'
     """
     return at_most(subject.answer.latency_s, check.argument, "the call took {} s")
+
+
+def max_first_token_s(check: Check, subject: Subject) -> Score:
+    """Compares the time until the first piece of text or reasoning came.
+
+    >>> from worker.validation.checks.kind import Answer
+    >>> max_first_token_s(Check("max_first_token_s", 1), Subject("Hi", Answer(first_token_s=0.25))).reason
+    'the first token came after 0.25 s, expected at most 1'
+    """
+    found = subject.answer.first_token_s
+    if found is None:
+        return skipped(NOT_TIMED)
+    return at_most(found, check.argument, "the first token came after {} s")
+
+
+def min_tokens_per_s(check: Check, subject: Subject) -> Score:
+    """Compares how fast tokens came after the first one.
+
+    >>> from worker.validation.checks.kind import Answer
+    >>> min_tokens_per_s(Check("min_tokens_per_s", 20), Subject("Hi", Answer(tokens_per_s=12.5))).reason
+    '12.5 tokens a second, expected at least 20'
+    """
+    found = subject.answer.tokens_per_s
+    if found is None:
+        return skipped(NOT_TIMED)
+    score = yes if reaches(found, check.argument) else no
+    return score(f"{found:.10g} tokens a second, expected at least {check.argument:.10g}", found=found)
 
 
 def max_cost(check: Check, subject: Subject) -> Score:

@@ -12,7 +12,15 @@ from worker.validation.checks.length import LENGTH_OPTIONS, Bounds, length, leng
 from worker.validation.checks.levenshtein import levenshtein
 from worker.validation.checks.number import Number, Tolerance, number
 from worker.validation.checks.python import FunctionName, python
-from worker.validation.checks.recorded_figures import Amount, Count, max_cost, max_latency_s, max_tokens_used
+from worker.validation.checks.recorded_figures import (
+    Amount,
+    Count,
+    max_cost,
+    max_first_token_s,
+    max_latency_s,
+    max_tokens_used,
+    min_tokens_per_s,
+)
 from worker.validation.checks.refusal import no_refusal, refusal
 from worker.validation.checks.regex import Pattern, regex
 from worker.validation.checks.rouge_l import rouge_l
@@ -158,6 +166,26 @@ ROWS: Final = (
         "Paris",
         argument=Amount,
         run=max_latency_s,
+        reads_text=False,
+    ),
+    CheckKind(
+        "max_first_token_s",
+        "the first token, of text or reasoning, came after at most this many seconds",
+        "{max_first_token_s: 1.5}",
+        "Paris",
+        argument=Amount,
+        run=max_first_token_s,
+        needs_stream=True,
+        reads_text=False,
+    ),
+    CheckKind(
+        "min_tokens_per_s",
+        "after the first token, at least this many tokens came per second",
+        "{min_tokens_per_s: 20}",
+        "Paris",
+        argument=Amount,
+        run=min_tokens_per_s,
+        needs_stream=True,
         reads_text=False,
     ),
     CheckKind(
