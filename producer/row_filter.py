@@ -48,6 +48,7 @@ class RowFacts(Struct, gc=False):
     first_token_ms: float | None = None
     cost_usd: float | None = None
     disagreement: float | None = None
+    doubt: float | None = None
     attempts: float | None = None
     repeat: float | None = None
     is_cached: bool = False
@@ -118,6 +119,11 @@ FIELDS: Final[Mapping[str, _Field]] = {
     "first_token": _Field("first_token_ms", "time to the first token", _TIME),
     "cost": _Field("cost_usd", "cost of the answer and its judges", _MONEY),
     "disagreement": _Field("disagreement", "how evenly judges are divided, from 0 to 1", _NUMBER),
+    "doubt": _Field(
+        "doubt",
+        "how uncertain the verdict is, from 0 to 1: judges differ, scores are near their bounds",
+        _NUMBER,
+    ),
     "attempts": _Field("attempts", "calls that were made", _NUMBER),
     "repeat": _Field("repeat", "number of the repetition, from 1", _NUMBER),
     "cached": _Field("is_cached", "whether the answer came from the cache"),

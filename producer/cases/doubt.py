@@ -1,30 +1,12 @@
 """How little is certain of a case's verdict: what people should look at first; pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from producer.cases.report.opened_rows import OpenedCase
-from producer.cases.results import CheckRow, JudgeVote
+from producer.cases.results import JudgeVote
 
 NEAR: Final = 0.25
 """Scores that are further from their bound are certain."""
-
-
-def doubt_of(case: OpenedCase) -> float:
-    """Returns how little is certain, from 0 to 1: judges that disagree, and scores near their bounds.
-
-    An answer on which two judges are divided has 1, as has one whose score is its bound.
-    """
-    return max(_doubts(case), default=0.0) if case.result is not None else 0.0
-
-
-def _doubts(case: OpenedCase) -> Iterator[float]:
-    result = case.answer
-    for stage in result.stages:
-        yield disagreement(stage.known.voices)
-    for row in result.checks:
-        yield from (disagreement(rubric.votes) for rubric in row.rubrics)
-        yield nearness(row)
 
 
 def disagreement(votes: Sequence[JudgeVote]) -> float:
@@ -39,12 +21,12 @@ def disagreement(votes: Sequence[JudgeVote]) -> float:
     return 2 * smaller / len(given) if given else 0.0
 
 
-def nearness(row: CheckRow) -> float:
+def nearness(score: float | None, at_least: float | None) -> float:
     """Returns how near a score is to its bound, from 0 to 1.
 
-    >>> [nearness(CheckRow("", "rubric", score, True, "", None, {}, 0.7)) for score in (0.7, 0.2)]
-    [1.0, 0.0]
+    >>> [nearness(score, 0.7) for score in (0.7, 0.2, 1.0, None)]
+    [1.0, 0.0, 0.0, 0.0]
     """
-    if row.score is None or not row.at_least or row.score in {0.0, 1.0}:
+    if score is None or not at_least or score in {0.0, 1.0}:
         return 0.0
-    return max(0.0, 1 - abs(row.score - row.at_least) / NEAR)
+    return max(0.0, 1 - abs(score - at_least) / NEAR)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from producer.cases.doubt import disagreement
+from producer.cases.doubt import disagreement, nearness
 from producer.cases.results import JudgeVote
 from producer.items.facts import head_of
 from producer.row_filter import RowFacts
@@ -65,6 +65,8 @@ class _Input(Struct):
 class _Check(Struct, gc=False):
     name: str
     passed: bool | None
+    score: float | None = None
+    at_least: float | None = None
 
 
 class _Votes(Struct):
@@ -177,6 +179,12 @@ def _add_disagreement(facts: RowFacts, result: _Result) -> None:
     facts.disagreement = max(map(disagreement, _votes(result)), default=None)
 
 
+def _add_doubt(facts: RowFacts, result: _Result) -> None:
+    doubts = [disagreement(votes) for votes in _votes(result)]
+    doubts += [nearness(check.score, check.at_least) for check in _checks(result.checks)]
+    facts.doubt = max(doubts, default=None)
+
+
 def _votes(result: _Result) -> Iterator[Sequence[JudgeVote]]:
     """Yields the votes of judges wherever they were asked, in stages and checks."""
     for entry in chain(_judged(result.stages), _judged(result.checks)):
@@ -192,6 +200,7 @@ _MORE: Final[dict[str, Callable[[RowFacts, _Result], None]]] = {
     "failed_checks": _add_failed_checks,
     "first_token_ms": _add_first_token,
     "disagreement": _add_disagreement,
+    "doubt": _add_doubt,
 }
 """What is read only for filters that look at it."""
 

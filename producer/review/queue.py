@@ -19,7 +19,7 @@ class Candidate:
     position: int
     """Of the item in its run, from 0."""
     doubt: float = 0.0
-    """How little is certain of its verdict, from 0 to 1; see `producer.cases.doubt`."""
+    """How little is certain of its verdict, from 0 to 1; the fact `doubt` of its row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from producer.view.links import Links, kept_token
 from producer.view.live_hub import Hub
 from producer.view.params import PathParams, QueryParams, typed
 from producer.view.request_guard import dress, guard
+from producer.view.review import ReviewPages
 from producer.view.row_finder import RowFinder
 from producer.view.row_reader import RowReader, RowsPage
 from producer.view.run_lines import RunsQuery, table_of
@@ -48,6 +49,7 @@ STATIC: Final[Mapping[str, tuple[str, str]]] = {
     "viewer.css": ("report/html/viewer.css", "text/css"),
     "view.css": ("view/view.css", "text/css"),
     "view.js": ("view/view.js", "text/javascript"),
+    "review.js": ("view/review.js", "text/javascript"),
 }
 """Files of pages: where they lie below `producer`, and what they are."""
 BEAT_S: Final = 15.0
@@ -340,6 +342,7 @@ def create_app(access: Access, token: str) -> web.Application:
     links = Links(token)
     answering = Pages(access, links)
     app = web.Application(middlewares=[guard(token), explained(links)])  # type: ignore[list-item] # same
+    app.add_routes(ReviewPages(access, links).routes())
     app.add_routes(answering.routes())
     app.on_response_prepare.append(dress)
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from producer.cases.doubt import doubt_of
-from producer.cases.report.opened_rows import opened
+from producer.cases.facts import facts_of_cases
 from producer.load.source import Source
 from producer.review.answer_labels import AnswerLabel, Judgement, checked, cohen_kappa, reviewed
 from producer.review.label_files import read_rows, written
@@ -72,7 +71,7 @@ def test_a_label_has_bounds(label: AnswerLabel) -> None:
 def test_what_is_doubtful_comes_first() -> None:
     """A panel that is divided and a score at its bound come before an answer on which all agree."""
     rows = [judged(0, ["PASS", "PASS"]), judged(1, ["PASS", "FAIL"]), judged(2, ["PASS", "PASS", "FAIL"])]
-    doubts = [doubt_of(case) for case in opened(rows)]
+    doubts = [facts_of_cases(["doubt"])(row).doubt or 0.0 for row in rows]
     assert doubts[1] == 1.0 > doubts[2] > doubts[0] == 0.0
     candidates = [Candidate(at, doubt) for at, doubt in enumerate(doubts)]
     assert list(progress(candidates, [], Queue(), run="r", reviewer="ann").next) == [1, 2, 0]

@@ -1,0 +1,246 @@
+"""Review in the browser: answer after answer, pass, fail or defer; blind until it is labelled."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from aiohttp import hdrs, web
+
+from producer import kinds
+from producer.access import Access
+from producer.document import pages_of
+from producer.report.html.rendering import fill, markup
+from producer.report.interfaces import TurnText
+from producer.report.shown_item import ShownItem
+from producer.review.answer_labels import AnswerLabel, Judgement, agreement_line, digest_of, reviewed
+from producer.review.label_store import read_labels, write_labels
+from producer.review.queue import Candidate, Queue, ReviewProgress, progress
+from producer.row_filter import parse_filter
+from producer.view.html_pages import Frame, framed, item_html
+from producer.view.links import Links
+from producer.view.params import PathParams, typed
+from producer.view.row_reader import RowReader
+from shared.clock import now_ms
+from shared.errors import UnknownRunError
+from shared.names import Outcome
+from shared.runs import RunInfo
+
+TEMPLATE: Final = "view/review.html.j2"
+MOST_KEPT: Final = 8
+"""Queues whose answers are kept, so that the next one is not read from all rows."""
+DOUBT: Final = "doubt"
+HIDDEN: Final = "to be labelled"
+"""Stands where the outcome of an answer is hidden."""
+
+
+class ReviewParams(msgspec.Struct, frozen=True):
+    """What the address of a review asks for; links to it are the queue."""
+
+    by: str = ""
+    """The reviewer; empty: nobody yet."""
+    where: str = ""
+    """Which answers, in the words of `results --where`; empty: all."""
+    sample: int | None = None
+    reviewers: int = 1
+    open: bool = False
+    """Whether verdicts are shown before an answer is labelled."""
+    position: int | None = None
+    """The answer that is shown; None: the next one."""
+
+    def words(self) -> dict[str, str]:
+        """Returns what an address of the same queue contains."""
+        given = msgspec.structs.asdict(self)
+        return {name: str(given[name]) for name in given if given[name] and name != "position"}
+
+
+class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A label as a page sends it."""
+
+    verdict: Judgement
+    note: str = ""
+    tags: str = ""
+    """Separated by commas."""
+    answer: str = ""
+    """Digest of the answer that was shown."""
+
+
+class LabelReply(msgspec.Struct, frozen=True):
+    """What follows from a label."""
+
+    said: str
+    next: str
+    """Address of the next answer."""
+    hint: str = ""
+
+
+class ReviewView(NamedTuple):
+    """What the page of a review shows."""
+
+    run: str
+    title: str
+    params: ReviewParams
+    progress: ReviewProgress
+    agreement: str
+    """What all labels of the run come to; empty without any."""
+    position: int | None
+    """Of the answer that is shown; None: all are labelled."""
+    answer: str
+    """Its digest."""
+    mine: AnswerLabel | None
+    """What this reviewer said of it before."""
+    problem: str = ""
+    """Why the filter cannot be read."""
+
+
+_given: Final = msgspec.json.Decoder(Given).decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class ReviewPages:
+    """Answers requests for reviews.
+
+    Args:
+        access: the way to Redis, connected.
+        links: the addresses of pages.
+    """
+
+    def __init__(self, access: Access, links: Links) -> None:
+        self._access, self._links = access, links
+        self._kept = OrderedDict[tuple[str, str], Sequence[Candidate]]()
+
+    def routes(self) -> list[web.RouteDef]:
+        """Returns what is served."""
+        return [
+            web.route(hdrs.METH_GET, "/run/{run}/review", self.page),
+            web.route(hdrs.METH_POST, "/run/{run}/review/{position}", self.label),
+        ]
+
+    async def page(self, request: web.Request) -> web.Response:
+        """Writes the page with the next answer."""
+        run, params = typed(request.match_info, PathParams).run, typed(request.query, ReviewParams)
+        body = await asyncio.to_thread(self._page, run, params)
+        return web.Response(body=body, content_type="text/html", charset="utf-8")
+
+    def _page(self, run: str, params: ReviewParams) -> bytes:
+        info = self._access.impatient_store.info(run)
+        crumbs = [("Runs", self._links.to()), (info.title, self._links.to("run", run))]
+        frame = Frame(f"Review · {info.title}", self._links, crumbs=crumbs)
+        if not params.by:
+            return framed(frame, fill(TEMPLATE, "begin", run, info.title, params, self._links))
+        labels = read_labels(self._access.impatient_store, run)
+        found = self._progress(info, params, labels)
+        position = params.position if params.position is not None else next(iter(found.next), None)
+        item = None if position is None else self._item(info, position)
+        own = (each for each in labels if each.reviewer == params.by)
+        mine = next((each for each in own if each.position == position), None)
+        view = ReviewView(
+            run=run,
+            title=info.title,
+            params=params,
+            progress=found,
+            agreement=agreement_line(reviewed(labels)) if labels else "",
+            position=position,
+            answer=digest_of(item.answer) if item else "",
+            mine=mine,
+        )
+        shown = "" if item is None else self._html(item, run, is_blind=not params.open and mine is None)
+        return framed(frame, fill(TEMPLATE, "review", view, markup(shown), self._links))
+
+    def _html(self, item: ShownItem, run: str, *, is_blind: bool) -> str:
+        seen = blinded(item) if is_blind else item
+        return item_html(seen, run, self._links, ()).decode()
+
+    def _item(self, info: RunInfo, position: int) -> ShownItem:
+        item = RowReader(self._access.impatient_store, info).item(position)
+        if item is None:
+            raise UnknownRunError(f"{info.run} has no item {position}", run=info.run)
+        return item
+
+    async def label(self, request: web.Request) -> web.Response:
+        """Stores a label, and names the next answer."""
+        path, params = typed(request.match_info, PathParams), typed(request.query, ReviewParams)
+        try:
+            given = _given(await request.read())
+        except msgspec.DecodeError as error:
+            raise web.HTTPBadRequest(text=str(error)) from None
+        said = await asyncio.to_thread(self._label, path, params, given)
+        return web.Response(body=_encode(said), content_type="application/json")
+
+    def _label(self, path: PathParams, params: ReviewParams, given: Given) -> LabelReply:
+        info = self._access.impatient_store.info(path.run)
+        item = self._item(info, path.position)
+        here = self._links.to("run", path.run, "review", **params.words())
+        if given.answer != digest_of(item.answer):
+            return LabelReply(
+                "The answer has changed meanwhile: look at it again.", f"{here}&position={path.position}"
+            )
+        label = AnswerLabel(
+            position=path.position,
+            reviewer=params.by,
+            verdict=given.verdict,
+            note=given.note,
+            tags=[tag.strip() for tag in given.tags.split(",") if tag.strip()],
+            answer=given.answer,
+            at_ms=now_ms(),
+        )
+        write_labels(self._access.client, path.run, [label])
+        return LabelReply(f"{item.name}: {given.verdict}{revealed(item, given.verdict)}", here)
+
+    def _progress(self, info: RunInfo, params: ReviewParams, labels: Iterable[AnswerLabel]) -> ReviewProgress:
+        queue = Queue(params.sample, params.reviewers)
+        return progress(
+            self._candidates(info, params.where.strip()), labels, queue, run=info.run, reviewer=params.by
+        )
+
+    def _candidates(self, info: RunInfo, where: str) -> Sequence[Candidate]:
+        """Reads which answers a filter selects; kept while the run does not change."""
+        key = f"{info.run} {info.generation} {info.done}", where
+        if key not in self._kept:
+            self._kept[key] = candidates(self._access, info, where)
+        self._kept.move_to_end(key)
+        while len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return self._kept[key]
+
+
+def candidates(access: Access, info: RunInfo, where: str) -> list[Candidate]:
+    """Reads which answers of a run a filter selects, with what is certain of their verdicts.
+
+    Raises:
+        FilterError: the filter cannot be read.
+    """
+    wanted = parse_filter(where) if where else None
+    facts = kinds.of(info.kind).facts(frozenset({DOUBT, *(wanted.fields if wanted else ())}))
+    rows: Iterable[Any] = (
+        row for page in pages_of(access.impatient_store, info, TurnText.NOT_READ) for row in page
+    )
+    read = ((row.index, facts(row)) for row in rows if row.code)
+    return [
+        Candidate(index, found.doubt or 0.0)
+        for index, found in read
+        if found.outcome != Outcome.ERROR and (wanted is None or wanted.matches(found))
+    ]
+
+
+def blinded(item: ShownItem) -> ShownItem:
+    """Hides what the checks and judges said of an answer.
+
+    >>> blinded(ShownItem(0, "fr", "fr", Outcome.FAILED, "failed", reason="wrong")).word
+    'to be labelled'
+    """
+    return item._replace(outcome=Outcome.SKIPPED, word=HIDDEN, reason="", checks=(), figures=())
+
+
+def revealed(item: ShownItem, verdict: Judgement) -> str:
+    """Says after a label what the checks had said, where they had a verdict.
+
+    >>> failed = ShownItem(0, "fr", "fr", Outcome.FAILED, "failed")
+    >>> revealed(failed, Judgement.PASS), revealed(failed, Judgement.DEFER)
+    (' (the checks: failed)', '')
+    """
+    if verdict is Judgement.DEFER or item.outcome not in {Outcome.PASSED, Outcome.FAILED}:
+        return ""
+    agrees = (item.outcome is Outcome.PASSED) == (verdict is Judgement.PASS)
+    return ", as the checks" if agrees else f" (the checks: {item.word})"
