@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from producer.load.source import Source
     from producer.options import SubmitOptions
     from producer.report.comparison.item_texts import ItemTexts
-    from producer.report.interfaces import Report, Screen, Totals, TurnText
+    from producer.report.interfaces import ReadFile, Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
     from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
@@ -132,6 +132,9 @@ class ProducerKind(Protocol):
 
     def shown(self, info: RunInfo, /) -> Callable[[Any], ShownItem]:
         """Returns what makes of a row with its input what a terminal shows of one item."""
+
+    def item_html(self, info: RunInfo, read: ReadFile, /) -> Callable[[Any], bytes] | None:
+        """Returns what writes of a row with its input all that pages say of an item; None: as a terminal."""
 
     def facts(self, fields: frozenset[str], /) -> Callable[[Any], RowFacts]:
         """Returns what reads from a row the facts that a filter looks at."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from producer.load.chunks import RunInput
     from producer.load.source import Source
     from producer.options import SubmitOptions
-    from producer.report.interfaces import Report, Screen, Totals, TurnText
+    from producer.report.interfaces import ReadFile, Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
     from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
@@ -167,6 +167,11 @@ class CaseRuns:
         from producer.cases.report.shown_cases import shown_cases
 
         return shown_cases(info)
+
+    def item_html(self, info: RunInfo, read: ReadFile, /) -> Callable[[ItemRow], bytes]:
+        from producer.cases.report.html_item import html_of_cases
+
+        return html_of_cases(info, read)
 
     def facts(self, fields: frozenset[str], /) -> Callable[[ItemRow], RowFacts]:
         from producer.cases.facts import facts_of_cases

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from producer.load.chunks import RunInput
     from producer.load.source import Source
     from producer.options import SubmitOptions
-    from producer.report.interfaces import Report, Screen, Totals, TurnText
+    from producer.report.interfaces import ReadFile, Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
     from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
@@ -136,6 +136,11 @@ class QueryRuns:
         from producer.queries.report.shown_queries import shown_queries
 
         return shown_queries(info)
+
+    def item_html(self, info: RunInfo, _read: ReadFile, /) -> Callable[[ItemRow], bytes]:
+        from producer.queries.report.html_query import html_of_queries
+
+        return html_of_queries(info)
 
     def facts(self, _fields: frozenset[str], /) -> Callable[[ItemRow], RowFacts]:
         from producer.queries.facts import facts_of_query

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from producer.load.chunks import RunInput
     from producer.load.source import Source
     from producer.options import SubmitOptions
-    from producer.report.interfaces import Report, Screen, Totals, TurnText
+    from producer.report.interfaces import ReadFile, Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
     from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
@@ -144,6 +144,9 @@ class TurnRuns:
         from producer.turns.report.shown_turns import shown_turns
 
         return shown_turns(info)
+
+    def item_html(self, _info: RunInfo, _read: ReadFile, /) -> None:
+        return None
 
     def facts(self, _fields: frozenset[str], /) -> Callable[[TurnRow], RowFacts]:
         from producer.turns.facts import facts_of_turn

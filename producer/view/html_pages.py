@@ -28,6 +28,8 @@ class Frame(NamedTuple):
     """What it follows: the id of a run, or empty for all; None: nothing."""
     crumbs: Sequence[tuple[str, str]] = ()
     """Names and addresses of what it is in."""
+    kind: str = ""
+    """Whose style it needs as well; empty: of no kind."""
 
 
 def framed(frame: Frame, body: bytes) -> bytes:
@@ -133,22 +135,41 @@ class RunView(NamedTuple):
 def run_page(view: RunView, links: Links) -> bytes:
     """Writes the page of a run: its progress, then a page of its rows."""
     lines = [item_line(item, is_open=view.card.is_open) for item in view.rows.items]
-    frame = Frame(f"{view.card.title} · Proctor", links, view.card.run, [("Runs", links.to())])
+    frame = Frame(
+        f"{view.card.title} · Proctor", links, view.card.run, [("Runs", links.to())], view.card.kind
+    )
     return framed(frame, fill(TEMPLATE, "run", view, lines, links))
 
 
-def item_html(item: ShownItem, run: str, links: Links, actions: Sequence[tuple[str, str]]) -> bytes:
+class ItemView(NamedTuple):
+    """What is shown of an item."""
+
+    item: ShownItem
+    body: bytes | None
+    """As the reports of its kind write it; None: as a terminal shows it."""
+    run: str
+    title: str
+    """Of its run."""
+    kind: str
+    actions: Sequence[tuple[str, str]] = ()
+
+
+def item_html(view: ItemView, links: Links) -> bytes:
     """Writes everything about an item, for the panel and for a page of its own."""
+    item = view.item
     letter = Letter.NONE if item.word == "not checked" else Letter.of(item.outcome)
     parts = (_texts(item.asked), _texts(item.answered), _texts(item.wanted))
-    return fill(TEMPLATE, "item", item, letter, parts, _checks(item), run, links, actions)
+    return fill(
+        TEMPLATE, "item", view, letter, parts, _checks(item), view.body and markup(view.body.decode()), links
+    )
 
 
-def item_page(item: ShownItem, card: Card, links: Links, actions: Sequence[tuple[str, str]]) -> bytes:
+def item_page(view: ItemView, links: Links) -> bytes:
     """Writes the page of an item."""
-    crumbs = [("Runs", links.to()), (card.title, links.to("run", card.run))]
-    body = fill(TEMPLATE, "alone", markup(item_html(item, card.run, links, actions).decode()))
-    return framed(Frame(f"{plain(item.name, Size.NAME)} · {card.title}", links, crumbs=crumbs), body)
+    crumbs = [("Runs", links.to()), (view.title, links.to("run", view.run))]
+    body = fill(TEMPLATE, "alone", markup(item_html(view, links).decode()))
+    frame = Frame(f"{plain(view.item.name, Size.NAME)} · {view.title}", links, crumbs=crumbs, kind=view.kind)
+    return framed(frame, body)
 
 
 def message_page(title: str, text: str, hint: str, links: Links) -> bytes:

@@ -1,6 +1,6 @@
 """Rows of a run by their position, some at a time, whatever its size: turns are found by bisection."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -35,25 +35,21 @@ class RowReader:
 
     def __init__(self, store: RunStore, info: RunInfo) -> None:
         self._store, self.info = store, info
-        self._shown = kinds.of(info.kind).shown(info)
+        self.shown: Callable[[Any], ShownItem] = kinds.of(info.kind).shown(info)
+        """Makes an item of a row with its input."""
 
     def page(self, first: int) -> RowsPage:
         """Returns the page that begins with a position."""
         first = max(0, min(first, self.info.total))
         last = min(self.info.total, first + PAGE)
-        items = [self._shown(row) for row in self.rows(first, last)]
+        items = [self.shown(row) for row in self.rows(first, last)]
         return RowsPage(items, first, last if last < self.info.total else None)
 
     def chosen(self, positions: Sequence[int], first: int) -> RowsPage:
         """Returns the page that begins with a position, of some positions in their order."""
         left = [position for position in positions if position >= first]
         rows = self._at(left[:PAGE])
-        return RowsPage([self._shown(row) for row in rows], first, left[PAGE] if len(left) > PAGE else None)
-
-    def item(self, position: int) -> ShownItem | None:
-        """Returns one item; None where the run has none at this position."""
-        row = self.row(position)
-        return None if row is None else self._shown(row)
+        return RowsPage([self.shown(row) for row in rows], first, left[PAGE] if len(left) > PAGE else None)
 
     def row(self, position: int) -> Any | None:
         """Returns the row of one item with its input."""

@@ -229,8 +229,15 @@
     acts[event.key]();
   });
 
+  /* Each check of an item has a name of its own in the address. */
+  function nameChecks(within) {
+    all(".checks li", within).forEach((check, at) => { check.id = `check-${at + 1}`; });
+    if (/^#check-/.test(location.hash)) { const check = $(location.hash); if (check) { location.hash = ""; location.hash = check.id; } }
+  }
+
   listen();
   goOn();
+  nameChecks($("#main .detail"));
   const opened = new URLSearchParams(location.hash.slice(1)).get("open");
   if (opened && panel) { const row = rows().find((each) => each.dataset.id === opened); if (row) open(row); }
 })();

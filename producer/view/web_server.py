@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -48,6 +49,8 @@ LOOPBACK: Final = "127.0.0.1"
 STATIC: Final[Mapping[str, tuple[str, str]]] = {
     "viewer.css": ("report/html/viewer.css", "text/css"),
     "view.css": ("view/view.css", "text/css"),
+    "cases.css": ("cases/report/page.css", "text/css"),
+    "queries.css": ("queries/report/page.css", "text/css"),
     "view.js": ("view/view.js", "text/javascript"),
     "review.js": ("view/review.js", "text/javascript"),
 }
@@ -163,15 +166,22 @@ class Pages:
         return _html(await asyncio.to_thread(self._item, path.run, path.position, is_part=is_part))
 
     def _item(self, run: str, position: int, *, is_part: bool) -> bytes:
-        info = self._access.impatient_store.info(run)
-        reader = RowReader(self._access.impatient_store, info)
-        item = reader.item(position)
-        if item is None:
+        store = self._access.impatient_store
+        info = store.info(run)
+        reader = RowReader(store, info)
+        row = reader.row(position)
+        if row is None:
             raise UnknownRunError(f"{run} has no item {position}", run=run)
-        actions = [("again", "Ask this again")] if info.is_final else []
-        if is_part:
-            return html_pages.item_html(item, run, self._links, actions)
-        return html_pages.item_page(item, self._card(info), self._links, actions)
+        write = kinds.of(info.kind).item_html(info, partial(store.file, run))
+        view = html_pages.ItemView(
+            item=reader.shown(row),
+            body=write(row) if write is not None and row.code else None,
+            run=run,
+            title=info.title,
+            kind=info.kind.name,
+            actions=[("again", "Ask this again")] if info.is_final else [],
+        )
+        return (html_pages.item_html if is_part else html_pages.item_page)(view, self._links)
 
     async def report(self, request: web.Request) -> web.StreamResponse:
         """Sends the report of a run, as `proctor report RUN -o FILE.html` writes it."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from producer.load.chunks import RunInput
     from producer.load.source import Source
     from producer.options import SubmitOptions
-    from producer.report.interfaces import Report, Screen, Totals, TurnText
+    from producer.report.interfaces import ReadFile, Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
     from producer.report.run_report import RunReport
     from producer.report.shown_item import ShownItem
@@ -107,6 +107,9 @@ class WordRuns:
 
     def shown(self, info: "RunInfo", /) -> "Callable[[ItemRow], ShownItem]":
         return items.shown(info)
+
+    def item_html(self, _info: "RunInfo", _read: "ReadFile", /) -> None:
+        return None
 
     def facts(self, _fields: frozenset[str], /) -> "Callable[[ItemRow], RowFacts]":
         return items.facts()

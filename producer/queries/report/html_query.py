@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,15 +16,16 @@ from producer.queries.report.check_reasons import (
     FoundByCheck,
     found_by_checks,
 )
-from producer.queries.report.opened_rows import OpenedQuery
+from producer.queries.report.opened_rows import OpenedQuery, opened
 from producer.queries.report.shown_queries import TAG_KEYS, wanted_of
 from producer.queries.report.sources import FoundSource, sources_of
 from producer.queries.results import AskedQuery
 from producer.report.cells import Size, plain
-from producer.report.html.rendering import Text, cut
+from producer.report.html.rendering import Text, cut, fill
 from producer.report.html.viewer import Letter
 from producer.text import duration, latency, plural
 from shared.clock import iso_utc
+from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import CHECKS, confidence_of, json_object
 from shared.names import Outcome
@@ -74,6 +75,17 @@ class ShownQuery(NamedTuple):
     """What it is filtered by."""
     latency: int | None
     """By the client's clock, in milliseconds."""
+
+
+def html_of_queries(info: RunInfo) -> Callable[[ItemRow], bytes]:
+    """Returns what writes everything about a query, given its row with its input."""
+    run = QueryRun.from_snapshot(info.snapshot)
+
+    def html(row: ItemRow) -> bytes:
+        [query] = opened([row])
+        return fill("queries/report/page.html.j2", "body", shown_query(query, info, run, Size.WHOLE).filled)
+
+    return html
 
 
 def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) -> ShownQuery:
