@@ -106,21 +106,28 @@ def read_usage(usage: Any, service_tier: Any = None) -> Usage:
     3
     >>> read_usage({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}}).cached_input_tokens
     8
+    >>> beside = {"completion_tokens_details": {"reasoning_tokens": 90}, "total_tokens": 132}
+    >>> read_usage({"prompt_tokens": 32, "completion_tokens": 10, **beside}).output_tokens
+    100
     """
     tier = word(service_tier)
     if not isinstance(usage, dict):
         return Usage(service_tier=tier) if tier else NO_USAGE
     asked, said = inner(usage, "prompt_tokens_details"), inner(usage, "completion_tokens_details")
+    question, answer = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
+    thought, total = count(said.get("reasoning_tokens")), count(usage.get("total_tokens"))
+    if question is not None and answer is not None and thought and total == question + answer + thought:
+        answer += thought  # xAI counts it beside the answer
     return Usage(
-        count(usage.get("prompt_tokens")),
-        count(usage.get("completion_tokens")),
+        question,
+        answer,
         _first_count(
             asked.get("cached_tokens"),
             usage.get("cache_read_input_tokens"),
             usage.get("prompt_cache_hit_tokens"),  # DeepSeek
         ),
         _first_count(asked.get("cache_write_tokens"), usage.get("cache_creation_input_tokens")),
-        count(said.get("reasoning_tokens")),
+        thought,
         tier,
     )
 
