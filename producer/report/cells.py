@@ -7,10 +7,10 @@ r"""Makes hostile text safe for one cell of a table: one line, bounded, without 
 """
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from io import StringIO
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 ELLIPSIS: Final = "..."
 
@@ -66,20 +66,6 @@ def plain(text: Any, limit: int | None = None) -> str:
 def markdown(text: Any, limit: int | None = None) -> str:
     """Returns text for a cell of a Markdown table, cut before it is escaped."""
     return plain(text, limit).translate(_MARKDOWN)
-
-
-class ReportTable(NamedTuple):
-    """A table of any format; the first cells of its rows are names, which are not made safe yet."""
-
-    title: str
-    names: int
-    """Columns with names."""
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def safe_rows(self, safe: Callable[[str], str]) -> list[list[str]]:
-        """Returns the rows, with names that a format takes as text."""
-        return [[*map(safe, row[: self.names]), *row[self.names :]] for row in self.rows]
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

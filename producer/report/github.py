@@ -20,7 +20,7 @@ from producer.report.figures import ShownIn
 from producer.report.interfaces import ReadFile, Screen
 from producer.report.junit import JunitTest
 from producer.report.run_report import RunReport
-from producer.report.to_markdown import table_blocks
+from producer.report.to_markdown import failure_blocks, table_blocks
 from producer.run_settings import is_freeform
 from shared.contracts.case_run import PLACES_FILE
 from shared.runs import RunInfo
@@ -77,14 +77,14 @@ class GithubReport(_Failures):
     ) -> None:
         super().__init__(info, tests, MOST_FAILURES)
         self._out, self._report_of = out, report_of
-        make = None if is_freeform(info) else screen.details  # else single items are outputs
-        self._details = make(info, False) if make else None  # noqa: FBT003 - the form of every screen
+        begin = None if is_freeform(info) else screen.failures  # else single items are outputs
+        self._reasons = begin(info) if begin else None
 
     def page(self, rows: Sequence[Any]) -> None:
         """Keeps the failures of some rows, and their reasons."""
         super().page(rows)
-        if self._details:
-            self._details.page(rows)
+        if self._reasons:
+            self._reasons.page(rows)
 
     def end(self, document: AnyRun) -> None:
         """Writes the Markdown."""
@@ -95,9 +95,11 @@ class GithubReport(_Failures):
         blocks += map(html, report.lines_in(ShownIn.BRIEF))
         for table in report.tables_in(ShownIn.BRIEF):
             blocks += [f"### {table.title}", *table_blocks(table, html)]
-        if self._details and (self.errors or self.failures):
-            self._details.end(document)
-            blocks.append(_folded("Failures by reason", self._details.text(), is_open=True))
+        if self._reasons and (self.errors or self.failures):
+            blocks += [
+                "### Failures by reason",
+                *failure_blocks(self._reasons.failures(), document.run_id, html),
+            ]
         for heading, kept, number in (
             ("Errors", self.errors, counts.error),
             ("Failed", self.failures, counts.failed),
@@ -187,12 +189,11 @@ def _failure(test: JunitTest) -> str:
     return _folded(title, "\n".join(filter(None, (test.message, test.body))))
 
 
-def _folded(title: str, text: str, *, is_open: bool = False) -> str:
+def _folded(title: str, text: str) -> str:
     """Folds a text under a line of HTML; inside `pre` an escaped text means nothing to Markdown."""
     shown = text if len(text) <= Size.BODY else text[: Size.BODY] + "..."
     printed = "".join(sign for sign in shown if sign == "\n" or sign.isprintable())
-    opened = "<details open>" if is_open else "<details>"
-    return f"{opened}<summary>{title}</summary>\n\n<pre>{_quiet(printed)}</pre>\n\n</details>"
+    return f"<details><summary>{title}</summary>\n\n<pre>{_quiet(printed)}</pre>\n\n</details>"
 
 
 class CasePlaces:

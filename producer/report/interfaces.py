@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from producer.documents import AnyRun, Counts, Summary
+from producer.report.run_report import Failures
 from shared.runs import RunInfo
 
 
@@ -66,19 +67,14 @@ class Details(Report, Protocol):
         """Returns what was collected; empty when nothing is to be shown."""
 
 
-class RunOutcome(NamedTuple):
-    """What came out of a run, as its kind words it; the rest of the verdict is the same for all kinds."""
+class FailureCollector(Protocol):
+    """Groups what failed in a run by its reason, in memory that does not grow with the run."""
 
-    text: str
-    """How many items passed."""
-    rate: str = ""
-    """The pass rate with its interval; empty where there is none."""
-    failed: int = 0
-    """Items that failed."""
-    targets: str = ""
-    """Which targets were missed, or that all are met."""
-    why: Sequence[str] = ()
-    """Sentences on what is in doubt."""
+    def page(self, rows: Sequence[Any]) -> None:
+        """Takes some rows, in input order."""
+
+    def failures(self) -> Failures:
+        """Returns the groups, the most frequent reason first."""
 
 
 class Screen(NamedTuple):
@@ -94,6 +90,8 @@ class Screen(NamedTuple):
     """Columns that a narrow terminal cuts in the middle of their cells; the last column is cut at its end."""
     right: Sequence[str] = ()
     """Columns whose cells stand to the right."""
+    failures: Callable[[RunInfo], FailureCollector] | None = None
+    """Begins to group what failed; None where nothing has a reason."""
     details: Callable[[RunInfo, bool], Details] | None = None
     """Makes what is shown of single items after a run, given whether to show more than failures need."""
 

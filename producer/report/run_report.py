@@ -1,12 +1,13 @@
 """What is said of a run, as values: its kind fills it in, and each format writes all of it in its own way."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from producer.documents import AnyRun, Percentiles
 from producer.report.figures import Figure, Labelled, ShownIn, Table, Unit
 from producer.report.run_verdict import Verdict
+from producer.text import duration, share
 
 
 class FigureLine(NamedTuple):
@@ -20,50 +21,6 @@ class FigureLine(NamedTuple):
         if self.title:
             return f"{self.title}: {', '.join(map(str, self.figures))}"
         return " · ".join(map(str, self.figures))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
-    """A run for people; texts are not made safe yet."""
-
-    run: AnyRun
-    """The document; its state may also be `interrupted`."""
-    names: Sequence[str]
-    """What the run is called, its input last."""
-    headline: str
-    """What the run is and how far it came."""
-    verdict: Verdict
-    outcomes: Sequence[Labelled] = ()
-    """Counts that the verdict also has; a page, on which it stands above, leaves them out."""
-    figures: Sequence[Labelled] = ()
-    """Of the whole run, in one line with the outcomes."""
-    lines: Sequence[FigureLine] = ()
-    """Further figures of the whole run."""
-    tables: Sequence[Table] = ()
-    badge: str = ""
-    """What sort of a run it is, where that is not the usual one."""
-    is_checked: bool = True
-    """Whether what passed was checked."""
-
-    @property
-    def name(self) -> str:
-        """What it is called, before anything else."""
-        return self.names[0] if self.names else self.run.run_id
-
-    def lines_in(self, place: ShownIn) -> Sequence[FigureLine]:
-        """Returns the figures of the whole run that are shown in a place, the outcomes first."""
-        first = self.figures if place is ShownIn.PAGE else [*self.outcomes, *self.figures]
-        return [line for line in (FigureLine(first), *self.lines) if line.figures and place in line.places]
-
-    def tables_in(self, place: ShownIn) -> Sequence[Table]:
-        """Returns the tables that are shown in a place, as far as they say something."""
-        return [table.shown_in(place) for table in self.tables if table and place in table.places]
-
-
-def names_of(document: AnyRun, bench: str = "") -> Sequence[str]:
-    """Names a run: as `--name` gave it, by its bench, by its input."""
-    named = (document.name, bench, document.summary.source)
-    return [name for name in dict.fromkeys(named) if name]
 
 
 class FailureExample(NamedTuple):
@@ -101,6 +58,74 @@ class Failures(NamedTuple):
     groups: Sequence[FailureGroup] = ()
     left: int = 0
     """Failures that are in no group."""
+
+
+NOTHING_FAILED: Final = Failures()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """A run for people; texts are not made safe yet."""
+
+    run: AnyRun
+    """The document; its state may also be `interrupted`."""
+    names: Sequence[str]
+    """What the run is called, its input last."""
+    headline: str
+    """What the run is and how far it came."""
+    verdict: Verdict
+    outcomes: Sequence[Labelled] = ()
+    """Counts that the verdict also has; a page, on which it stands above, leaves them out."""
+    figures: Sequence[Labelled] = ()
+    """Of the whole run, in one line with the outcomes."""
+    lines: Sequence[FigureLine] = ()
+    """Further figures of the whole run."""
+    tables: Sequence[Table] = ()
+    failures: Failures = NOTHING_FAILED
+    badge: str = ""
+    """What sort of a run it is, where that is not the usual one."""
+    is_checked: bool = True
+    """Whether what passed was checked."""
+
+    @property
+    def name(self) -> str:
+        """What it is called, before anything else."""
+        return self.names[0] if self.names else self.run.run_id
+
+    def lines_in(self, place: ShownIn) -> Sequence[FigureLine]:
+        """Returns the figures of the whole run that are shown in a place, the outcomes first."""
+        first = self.figures if place is ShownIn.PAGE else [*self.outcomes, *self.figures]
+        return [line for line in (FigureLine(first), *self.lines) if line.figures and place in line.places]
+
+    def noting(self, sentences: Iterable[str]) -> "RunReport":
+        """Returns the report with further sentences on its verdict; empty ones are left out."""
+        why = [*self.verdict.why, *filter(None, sentences)]
+        return replace(self, verdict=replace(self.verdict, why=why))
+
+    def tables_in(self, place: ShownIn) -> Sequence[Table]:
+        """Returns the tables that are shown in a place, as far as they say something."""
+        return [table.shown_in(place) for table in self.tables if table and place in table.places]
+
+
+def headline_of(document: AnyRun, what: str, *, per_s: str = "") -> str:
+    """Says in a line what a run is, and how far it came or how long it took.
+
+    Args:
+        document: of the run.
+        what: what it consists of.
+        per_s: how fast it went; empty where nobody asks.
+    """
+    counts, seconds = document.counts, document.summary.duration_s
+    if seconds is None:
+        done = f"{counts.done:,} of {counts.total:,} done ({share(counts.done, counts.total)})"
+        return f"{document.state}: {what}, {done}"
+    return f"{document.state}: {what} in {duration(seconds)}{per_s and f' ({per_s})'}"
+
+
+def names_of(document: AnyRun, bench: str = "") -> Sequence[str]:
+    """Names a run: as `--name` gave it, by its bench, by its input."""
+    named = (document.name, bench, document.summary.source)
+    return [name for name in dict.fromkeys(named) if name]
 
 
 def latencies(

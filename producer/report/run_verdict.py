@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from producer.documents import AnyRun, counted
-from producer.report.interfaces import RunOutcome
 from producer.text import bounds, percent, plural, sentence_of
 from shared.names import FINAL_STATES, RunState
 
@@ -89,6 +88,21 @@ class Verdict:
     def _joined(self, outcome: str) -> str:
         text = ", ".join([outcome, *self.shortfalls])
         return f"{text}; {self.targets}" if self.targets else text
+
+
+class RunOutcome(NamedTuple):
+    """What came out of a run, as its kind words it; the rest of the verdict is the same for all kinds."""
+
+    text: str
+    """How many items passed."""
+    rate: str = ""
+    """The pass rate with its interval; empty where there is none."""
+    failed: int = 0
+    """Items that failed."""
+    targets: str = ""
+    """Which targets were missed, or that all are met."""
+    why: Sequence[str] = ()
+    """Sentences on what is in doubt."""
 
 
 def verdict_with(document: AnyRun, outcome: RunOutcome) -> Verdict:

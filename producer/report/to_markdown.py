@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from producer.report.cells import Size, markdown, markdown_table
 from producer.report.figures import ShownIn, Table
-from producer.report.run_report import RunReport
+from producer.report.run_report import Failures, RunReport
+from producer.text import plural
 
 
 def markdown_report(report: RunReport, items: Iterable[str] = ()) -> bytes:
@@ -32,6 +33,28 @@ def table_blocks(table: Table, safe: Callable[[str], str]) -> Iterator[str]:
         yield safe(table.note)
 
 
+def failure_blocks(failures: Failures, run: str, safe: Callable[[str], str]) -> Iterator[str]:
+    """Yields failures by reason as a list, each with its first items.
+
+    Args:
+        failures: of a run.
+        run: its id.
+        safe: makes texts safe.
+    """
+    lines = list[str]()
+    for group in failures.groups:
+        lines.append(f"- **{plural(group.number, group.noun)}:** {safe('; '.join(group.reasons))}")
+        for example in group.examples:
+            answer = f" → {safe(example.answer)}" if example.answer else ""
+            lines.append(f"  - {safe(f'{example.name} {example.found}'.rstrip())}{answer}")
+        if group.left:
+            lines.append(f"  - and {group.left:,} more")
+    if lines:
+        yield "\n".join(lines)
+    if failures.left:
+        yield f"{failures.left:,} more: `proctor results {run} --failed`"
+
+
 def _head(report: RunReport) -> Iterator[str]:
     """Yields what is said of the run as a whole."""
     yield f"# {markdown(str(report.verdict))}"
@@ -44,6 +67,9 @@ def _head(report: RunReport) -> Iterator[str]:
     for table in report.tables_in(ShownIn.MARKDOWN):
         yield f"## {table.title}"
         yield from table_blocks(table, _cell)
+    if report.failures.groups:
+        yield "## Failures by reason"
+        yield from failure_blocks(report.failures, report.run.run_id, markdown)
 
 
 def _cell(text: str) -> str:

@@ -1,19 +1,28 @@
 """Writes the report of a run for a terminal: tables, figures, failures by reason."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from producer.report.cells import Size, plain
+from producer.documents import AnyRun
+from producer.report.cells import ELLIPSIS, Size, plain
 from producer.report.figures import Figure, Name, ShownIn, Table
-from producer.report.interfaces import Paint, unpainted
+from producer.report.interfaces import FailureCollector, Paint, unpainted
 from producer.report.run_report import FailureExample, FailureGroup, Failures, RunReport
-from producer.tables import fitted_table, hanging
+from producer.tables import fitted_table, hanging, terminal_width
 from producer.text import plural
 from producer.turns.totals import ranked
 
 MOST_ROWS: Final = 50
 """Rows of a table."""
 TONES: Final = {"p": "green", "f": "red"}
+LINE_CHARS: Final = 100
+"""Of a question or an answer on a wide terminal; a narrow one shows less."""
+LEAST_CHARS: Final = 20
+"""Of the same, however narrow the terminal is."""
+ASKED: Final = "    input:  "
+ANSWERED: Final = "    answer: "
+BELOW: Final = "      → "
+"""Before an answer that stands below what was found in it."""
 BAR_CHARS: Final = 30
 """A bar of 100%."""
 
@@ -55,6 +64,40 @@ def failures_text(failures: Failures, run: str, paint: Paint = unpainted) -> str
     return "\n".join(marked(line, paint) for line in lines)
 
 
+class FailureText:
+    """Shows failures by reason after a run.
+
+    Args:
+        collector: groups them.
+    """
+
+    def __init__(self, collector: FailureCollector) -> None:
+        self._collector, self._run = collector, ""
+
+    def page(self, rows: Sequence[Any]) -> None:
+        """Takes some rows."""
+        self._collector.page(rows)
+
+    def end(self, document: AnyRun) -> None:
+        """Keeps the run's id, for the command that lists the rest."""
+        self._run = document.run_id
+
+    def text(self, paint: Paint = unpainted) -> str:
+        """Writes them one under the other; empty when nothing failed."""
+        return failures_text(self._collector.failures(), self._run, paint)
+
+
+def in_line(text: str, before: str) -> str:
+    """Returns the beginning of a question or an answer, which never takes more than its line.
+
+    Args:
+        text: all of it.
+        before: what stands in the line already.
+    """
+    room = terminal_width() - len(before) - len(ELLIPSIS)
+    return plain(text, max(LEAST_CHARS, min(LINE_CHARS, room)))
+
+
 def marked(line: str, paint: Paint) -> str:
     """Colours the mark of a line."""
     styles = {"✗": "red", "✓": "green"}
@@ -71,8 +114,8 @@ def _group(group: FailureGroup) -> list[str]:
     if group.asked is not None:
         [only] = group.examples
         lines = [indented(0, f"✗ {only.name}"), *(indented(4, reason) for reason in group.reasons)]
-        lines.append(f"    input:  {group.asked}")
-        return [*lines, f"    answer: {only.answer}"] if only.answer else lines
+        lines.append(f"{ASKED}{in_line(group.asked, ASKED)}")
+        return [*lines, f"{ANSWERED}{in_line(only.answer, ANSWERED)}"] if only.answer else lines
     first, *others = group.reasons
     lines = [indented(0, f"✗ {plural(group.number, group.noun)}: {first}")]
     lines += [indented(4, reason) for reason in others]
@@ -87,9 +130,14 @@ def _group(group: FailureGroup) -> list[str]:
 def _example(example: FailureExample) -> list[str]:
     """Writes one of several failures: its answer stands beside its name, or below what was found in it."""
     if not example.found:
-        return [indented(4, f"{example.name}  → {example.answer}" if example.answer else example.name)]
+        return [
+            indented(
+                4,
+                f"{example.name}  → {in_line(example.answer, ANSWERED)}" if example.answer else example.name,
+            )
+        ]
     lines = [indented(4, f"{example.name} {example.found}")]
-    return [*lines, f"      → {example.answer}"] if example.answer else lines
+    return [*lines, f"{BELOW}{in_line(example.answer, BELOW)}"] if example.answer else lines
 
 
 def _titled(table: Table, paint: Paint) -> Sequence[str]:

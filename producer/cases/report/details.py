@@ -13,9 +13,9 @@ from producer.documents import AnyRun
 from producer.report.cells import Size, plain
 from producer.report.interfaces import Paint, unpainted
 from producer.report.run_report import FailureExample, FailureGroup, Failures
-from producer.report.to_terminal import failures_text, indented, marked
+from producer.report.to_terminal import ASKED, LINE_CHARS, in_line, indented, marked
 from producer.report.transcript import asked_line
-from producer.tables import boxed_table, panel, terminal_width
+from producer.tables import boxed_table, panel
 from shared.codecs.item_rows import ItemRow
 from worker.validation.case_verdict import StageOutcome
 
@@ -29,12 +29,6 @@ MOST_NAMES: Final = 3
 """Cases that a line of equal failures names."""
 MOST_VERBOSE: Final = 200
 """Cases whose stages are shown."""
-PROMPT_CHARS: Final = 100
-"""A line of a wide terminal; a narrow one takes less."""
-PROMPT_MARGIN: Final = len("    answer: ...")
-"""Characters around a prompt in its line."""
-LEAST_WIDTH: Final = 20
-"""Characters of a prompt, however narrow the terminal is."""
 _VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\d[\d.,:]*')
 """Quoted texts and numbers in a message."""
 MARKS: Final = {StageOutcome.PASS: "✓", StageOutcome.FAIL: "✗", StageOutcome.SKIPPED: "·"}
@@ -56,7 +50,7 @@ class FreeformDetails:
             if at not in self._prompts and len(self._prompts) >= MOST_PROMPTS:
                 self._more.add(at)
                 continue
-            prompt = self._prompts.setdefault(at, (plain(asked_line(case.item), PROMPT_CHARS), []))
+            prompt = self._prompts.setdefault(at, (plain(asked_line(case.item), LINE_CHARS), []))
             prompt[1].append(_cells(case))
 
     def end(self, document: AnyRun) -> None:
@@ -103,11 +97,10 @@ class VerboseDetails:
         return "\n".join(marked(line, paint) for line in [*self._lines, *more])
 
 
-class FailureDetails:
+class CaseFailures:
     """Collects failures by their reason: equal ones are one group with a count and the first names."""
 
     def __init__(self) -> None:
-        self._run = ""
         self._groups: dict[tuple[str, str], _Group] = {}
         self._of_model = Counter[str]()
         self._left = 0
@@ -118,18 +111,10 @@ class FailureDetails:
             if case.code or (case.result is not None and not case.result.passed):
                 self._add(case)
 
-    def end(self, document: AnyRun) -> None:
-        """Keeps the run's id, for the command that lists the rest."""
-        self._run = document.run_id
-
     def failures(self) -> Failures:
         """Returns the groups, the most frequent reason first."""
         groups = sorted(self._groups.values(), key=lambda group: -group.number)
         return Failures([group.shown() for group in groups], self._left)
-
-    def text(self, paint: Paint = unpainted) -> str:
-        """Writes them one under the other; empty when nothing failed."""
-        return failures_text(self.failures(), self._run, paint)
 
     def _add(self, case: OpenedCase) -> None:
         """Counts a failure, and names it while there are few with the same reason."""
@@ -140,7 +125,7 @@ class FailureDetails:
                 self._left += 1
                 return
             self._of_model[case.item.model] += 1
-            asked = plain(asked_line(case.item), _room())
+            asked = plain(asked_line(case.item), Size.LINE)
             group = self._groups[reason] = _Group(asked, reasons, noun="error" if case.code else "answer")
         group.number += 1
         group.differing.update(
@@ -193,12 +178,12 @@ def _reason(case: OpenedCase) -> tuple[str, str]:
 
 def _named(prompt: str | None) -> str:
     """Names the prompt that rendered an input; nothing without prompts."""
-    return "" if prompt is None else f" ({plain(prompt, PROMPT_CHARS)})"
+    return "" if prompt is None else f" ({plain(prompt, LINE_CHARS)})"
 
 
 def _cells(case: OpenedCase) -> tuple[str, str, str, str]:
     """One output as cells."""
-    model = plain(case.item.model, PROMPT_CHARS)
+    model = plain(case.item.model, LINE_CHARS)
     if case.result is None:
         return model, "skipped", "", ""
     if case.code:
@@ -227,22 +212,17 @@ def _case(case: OpenedCase) -> list[str]:
     is_passed = case.answer.passed
     lines = [indented(0, f"{'✓' if is_passed else '✗'} {_name(case)}")]
     lines += [indented(4, reason.text) for reason in ([] if is_passed else _reasons(case))]
-    return [*lines, f"    input:  {plain(asked_line(case.item), _room())}"]
+    return [*lines, f"{ASKED}{in_line(asked_line(case.item), ASKED)}"]
 
 
 def _answer(case: OpenedCase) -> str:
-    """Returns the beginning of an answer, which never takes more than its line; empty without one."""
-    return "" if case.result is None else plain(case.result.text, _room())
-
-
-def _room() -> int:
-    """Returns how many characters of an input or an answer stand in a line."""
-    return max(LEAST_WIDTH, min(PROMPT_CHARS, terminal_width() - PROMPT_MARGIN))
+    """Returns the beginning of an answer; empty without one."""
+    return "" if case.result is None else plain(case.result.text, Size.LINE)
 
 
 def _name(case: OpenedCase) -> str:
     """Names a case, the model, the prompt and the repeat."""
-    return f"{plain(case.item.name, PROMPT_CHARS)} · {plain(case.item.asked, PROMPT_CHARS)}"
+    return f"{plain(case.item.name, LINE_CHARS)} · {plain(case.item.asked, LINE_CHARS)}"
 
 
 def _stages(case: OpenedCase) -> list[str]:

@@ -14,10 +14,9 @@ from producer.cases.report.judge_trust import judge_table
 from producer.cases.report.opened_rows import CHECK_UNAVAILABLE
 from producer.cases.report.wording import NO_VERDICTS, UNKNOWN
 from producer.report.figures import Figure, Labelled, Unit
-from producer.report.interfaces import RunOutcome
-from producer.report.run_report import RunReport, names_of
-from producer.report.run_verdict import rated, verdict_with
-from producer.text import duration, plural, share
+from producer.report.run_report import RunReport, headline_of, names_of
+from producer.report.run_verdict import RunOutcome, rated, verdict_with
+from producer.text import plural
 
 FREEFORM_MODE: Final = "Freeform Mode"
 """As in the document."""
@@ -35,8 +34,8 @@ def run_report(document: CasesRun) -> RunReport:
     return RunReport(
         run=document,
         names=names_of(document, summary.name),
-        headline=headline(document),
-        verdict=verdict_with(document, outcome(document)),
+        headline=headline_of(document, _what(summary)),
+        verdict=verdict_with(document, _outcome(document)),
         outcomes=[Labelled(word, Figure(number)) for word, number in outcomes],
         figures=_figures(summary),
         tables=[
@@ -52,21 +51,15 @@ def run_report(document: CasesRun) -> RunReport:
     )
 
 
-def headline(document: CasesRun) -> str:
-    """Returns a line with the run and how far it came."""
-    counts, summary = document.counts, document.summary
+def _what(summary: CasesSummary) -> str:
+    """Says what a run consists of."""
     what = f"{plural(summary.cases, 'case')} by {plural(len(summary.models_asked), 'model')}"
     if summary.prompts_asked:
         what += f" and {plural(len(summary.prompts_asked), 'prompt')}"
-    if summary.repeat > 1:
-        what += f", {summary.repeat} times"
-    text = f"{document.state}: {what}"
-    if summary.duration_s is None:
-        return f"{text}, {counts.done:,} of {counts.total:,} done ({share(counts.done, counts.total)})"
-    return f"{text} in {duration(summary.duration_s)}"
+    return f"{what}, {summary.repeat} times" if summary.repeat > 1 else what
 
 
-def outcome(document: CasesRun) -> RunOutcome:
+def _outcome(document: CasesRun) -> RunOutcome:
     """Returns how many answers passed, or that nothing was checked."""
     answers, errors = document.counts.answered, document.counts.error
     if not answers and CHECK_UNAVAILABLE in document.summary.errors:

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from producer.cases.report.details import FailureDetails, FreeformDetails, VerboseDetails
+from producer.cases.report.details import CaseFailures, FreeformDetails, VerboseDetails
 from producer.cases.report.opened_rows import opened
 from producer.cases.report.wording import FREEFORM, dollars, latency, model_and_prompt
 from producer.report.cells import Size, plain
 from producer.report.interfaces import Details, Screen
+from producer.report.to_terminal import FailureText
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CaseRun
 from shared.runs import RunInfo
@@ -36,7 +37,7 @@ def _details(info: RunInfo, is_verbose: bool) -> Details:  # noqa: FBT001 - the 
     """Shows outputs where nothing is checked, else failures."""
     if CaseRun.from_snapshot(info.snapshot).mode == FREEFORM:
         return FreeformDetails()
-    return VerboseDetails() if is_verbose else FailureDetails()
+    return VerboseDetails() if is_verbose else FailureText(CaseFailures())
 
 
 SCREEN: Final = Screen(
@@ -45,6 +46,7 @@ SCREEN: Final = Screen(
     spare=("cost", "outcome", "latency"),
     names=("model", "case"),
     right=("latency", "cost"),
+    failures=lambda _: CaseFailures(),
     details=_details,
 )
 """What a terminal shows of the items of a cases run."""

@@ -74,7 +74,7 @@ class CasesHtmlReport:
         order = ordered(summary, self._matrix.columns)
         is_all_passed = not is_freeform and document.counts.passed == document.counts.total
         rows, pairs = self._matrix.rows(order, is_slowest_first=is_all_passed)
-        page = page_of(report, info, FOLDER, why=leader(summary, pairs, order))
+        page = page_of(report.noting(leader(summary, pairs, order)), info, FOLDER)
         yield begin(replace(page, has_images=bool(self._images)))
         if is_freeform:
             yield fill(TEMPLATE, "heading", "Model Outputs by Prompt", self._note(rows))

@@ -1,9 +1,11 @@
 """Lists in Markdown which cases failed, or the outputs of a freeform run prompt by prompt."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import BinaryIO, Final
 
 from producer.cases.documents import CasesRun
+from producer.cases.report.details import CaseFailures
 from producer.cases.report.opened_rows import OpenedCase, opened
 from producer.cases.report.run_report import run_report
 from producer.cases.report.wording import FREEFORM, dollars, latency, model_and_prompt, untold_checks
@@ -30,10 +32,12 @@ class CasesMarkdownReport:
         self._out, self._is_freeform = out, CaseRun.from_snapshot(info.snapshot).mode == FREEFORM
         self._prompts: dict[tuple[int, str | None], list[OpenedCase]] = {}
         self._failed = list[OpenedCase]()
-        self._left = 0
+        self._left, self._reasons = 0, CaseFailures()
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Keeps some rows."""
+        if not self._is_freeform:
+            self._reasons.page(rows)
         for case in opened(rows):
             if self._is_freeform:
                 key = (case.item.case, case.item.prompt_id)
@@ -47,8 +51,9 @@ class CasesMarkdownReport:
 
     def end(self, document: CasesRun) -> None:
         """Writes the report."""
+        report = replace(run_report(document), failures=self._reasons.failures())
         items = self._outputs() if self._is_freeform else self._failures(document.run_id)
-        self._out.write(markdown_report(run_report(document), items))
+        self._out.write(markdown_report(report, items))
 
     def _outputs(self) -> list[str]:
         """Lists the outputs, prompt by prompt."""

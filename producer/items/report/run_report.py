@@ -2,9 +2,9 @@
 
 from producer.items.documents import ItemsRun
 from producer.report.figures import Figure, Labelled, ShownIn, Unit
-from producer.report.run_report import RunReport, latencies, names_of
+from producer.report.run_report import RunReport, headline_of, latencies, names_of
 from producer.report.run_verdict import rated, verdict_with
-from producer.text import duration, plural, share
+from producer.text import plural
 
 
 def run_report(document: ItemsRun) -> RunReport:
@@ -16,19 +16,9 @@ def run_report(document: ItemsRun) -> RunReport:
     return RunReport(
         run=document,
         names=names_of(document),
-        headline=_headline(document),
+        headline=headline_of(document, plural(counts.total, "item")),
         verdict=verdict_with(document, rated(document)),
         outcomes=[Labelled(word, Figure(number)) for word, number in counts.named().items()],
         figures=figures,
         lines=latencies(summary.latency_ms, places=ShownIn.BRIEF | ShownIn.MARKDOWN),
     )
-
-
-def _headline(document: ItemsRun) -> str:
-    """Writes in one line what the run is and how far it came."""
-    counts, summary = document.counts, document.summary
-    text = f"{document.state}: {plural(counts.total, 'item')}"
-    if summary.duration_s is None:
-        done = counts.done + counts.skipped
-        return f"{text}, {done:,} done ({share(done, counts.total)})"
-    return f"{text} in {duration(summary.duration_s)}"

@@ -1,19 +1,15 @@
-"""What a terminal shows of single queries after a run: failures by reason, and errors by message."""
+"""Groups queries that failed by the first check that did, and those without an answer by their error."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from producer.queries.documents import QueriesRun
 from producer.queries.report.check_reasons import FAILED, NO_CHECK, REASON_OF_CHECK, found_by_checks
 from producer.queries.report.opened_rows import opened
 from producer.queries.results import AskedQuery
 from producer.report.cells import Size, plain
-from producer.report.interfaces import Paint, unpainted
 from producer.report.run_report import FailureExample, FailureGroup, Failures
-from producer.report.to_terminal import failures_text
-from producer.tables import terminal_width
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 
@@ -21,12 +17,6 @@ MOST_FAILURES: Final = 10
 """Failed queries that are shown, and errors that differ; `results --failed` lists all."""
 MOST_NAMES: Final = 3
 """Queries that a line of equal errors names."""
-ANSWER_CHARS: Final = 100
-"""A line of a wide terminal; a narrow one takes less."""
-ANSWER_MARGIN: Final = len("      → ...")
-"""Characters around it."""
-LEAST_ANSWER: Final = 20
-"""Characters of an answer, however narrow the terminal is."""
 
 
 @dataclass(slots=True)
@@ -46,7 +36,6 @@ class QueryFailures:
 
     def __init__(self, settings: QueryRun) -> None:
         self._settings = settings
-        self._run = ""
         self._failed, self._errors = defaultdict[str, _Group](_Group), dict[str, _Group]()
         self._shown = self._left = 0
 
@@ -61,10 +50,6 @@ class QueryFailures:
             else:
                 self._add_failure(query.result, name)
 
-    def end(self, document: QueriesRun) -> None:
-        """Keeps the run's id, for the command that lists the rest."""
-        self._run = document.run_id
-
     def failures(self) -> Failures:
         """Returns the groups: the most frequent check first, errors last."""
         failed = sorted(self._failed.items(), key=lambda each: -each[1].number)
@@ -74,10 +59,6 @@ class QueryFailures:
         ]
         return Failures(groups, self._left)
 
-    def text(self, paint: Paint = unpainted) -> str:
-        """Writes them one under the other; empty when nothing failed."""
-        return failures_text(self.failures(), self._run, paint)
-
     def _add_failure(self, result: AskedQuery, name: str) -> None:
         """Counts a query under the first check that failed, and shows it while there are few."""
         failed = [check for check in found_by_checks(result) if check.word == FAILED]
@@ -86,7 +67,7 @@ class QueryFailures:
         if self._shown < MOST_FAILURES:
             self._shown += 1
             found = plain("; ".join(check.reason for check in failed), Size.REASON)
-            group.examples.append(FailureExample(name, found, plain(result.answer, _room())))
+            group.examples.append(FailureExample(name, found, plain(result.answer, Size.LINE)))
 
     def _add_error(self, error: str, name: str) -> None:
         """Counts an error, and names the first queries that have it."""
@@ -97,8 +78,3 @@ class QueryFailures:
         group.number += 1
         if len(group.examples) < MOST_NAMES:
             group.examples.append(FailureExample(name))
-
-
-def _room() -> int:
-    """Returns how many characters of an answer stand in a line."""
-    return max(LEAST_ANSWER, min(ANSWER_CHARS, terminal_width() - ANSWER_MARGIN))

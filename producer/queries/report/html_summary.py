@@ -77,7 +77,7 @@ def opening(document: QueriesRun, info: RunInfo, *, is_brief: bool) -> Page:
     why = list(map(sentence_of, notes_of(info)))
     if is_brief:
         why.append(f"Passed queries are shown briefly, all of it: proctor results {info.run} --format jsonl.")
-    page = page_of(run_report(document), info, FOLDER, why=why)
+    page = page_of(run_report(document).noting(why), info, FOLDER)
     links = [("Checks", "#checks"), ("Categories", "#categories")] if answered(document) else []
     return replace(
         page, verdict=_heading(document, run_report(document).verdict), links=[*links, *page.links]

@@ -6,6 +6,7 @@ wait on disk for the one, and for the other only what the report shows of them i
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from shutil import copyfileobj
 from tempfile import TemporaryFile
 from textwrap import indent
@@ -15,24 +16,24 @@ from msgspec import to_builtins
 
 from producer.queries.documents import QueriesRun
 from producer.queries.report.check_reasons import failures
+from producer.queries.report.failed_queries import QueryFailures
 from producer.queries.report.opened_rows import opened
 from producer.queries.report.run_report import run_report
 from producer.queries.report.sections import EXCERPT_CHARS
 from producer.queries.report.sources import sources_of
 from producer.queries.report.to_csv import COLUMNS, csv_row
 from producer.queries.report.to_json import results_json, run_config
-from producer.queries.report.to_markdown import Sections, table, verdict_markdown
+from producer.queries.report.to_markdown import Sections
 from producer.queries.results import AskedQuery
-from producer.report.cells import Size, csv_lines, markdown
-from producer.text import plural
+from producer.report.cells import Size, csv_lines, markdown, markdown_table
+from producer.report.to_markdown import markdown_report
+from producer.text import sentence_of
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.runs import RunInfo
 
 MOST_FAILURES: Final = 500
 """Failed queries that Markdown lists; `proctor results` lists all."""
-MOST_NAMES: Final = 10
-"""Queries that a line of equal errors names."""
 _NO_RESULTS: Final = b'"results": []\n}\n'
 """How a results file without results ends."""
 
@@ -112,49 +113,38 @@ class QueriesMarkdownReport:
 
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         self._out, self._info = out, info
-        self._sections = Sections()
+        self._sections, self._reasons = Sections(), QueryFailures(QueryRun.from_snapshot(info.snapshot))
         self._failed = list[tuple[str, ...]]()
-        self._errors: dict[str, list[str]] = {}
-        self._failures = 0
+        self._left = 0
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Keeps what the report shows of some results."""
+        self._reasons.page(rows)
         for query in opened(rows):
             if query.result is None:
                 continue
             self._sections.add(query.shown)
-            if query.code:
-                self._errors.setdefault(query.error, []).append(str(query.result.id))
-            elif not query.result.passed:
-                self._failures += 1
-                if len(self._failed) < MOST_FAILURES:
-                    self._failed.append(_failed_row(query.result))
+            if query.code or query.result.passed:
+                continue
+            if len(self._failed) < MOST_FAILURES:
+                self._failed.append(_failed_row(query.result))
+            else:
+                self._left += 1
 
     def end(self, document: QueriesRun) -> None:
         """Writes the report."""
-        text = verdict_markdown(
-            run_report(document).verdict,
-            list(self._blocks()),
-            self._sections,
-            document.summary.metrics,
-            run_id=self._info.run,
-            notes=[*notes_of(self._info), *_unsent(document)],
-        )
-        self._out.write(text.encode(errors="replace"))
+        notes = map(sentence_of, [*notes_of(self._info), *_unsent(document)])
+        report = replace(run_report(document).noting(notes), failures=self._reasons.failures())
+        self._out.write(markdown_report(report, self._items(document)))
 
-    def _blocks(self) -> Iterator[str]:
-        """Yields equal errors as one line with their count, then each failed query with its reasons."""
-        lines = [
-            f"- **{plural(len(names), 'query')} without an answer:** {markdown(error, Size.REASON)}"
-            f" ({markdown(', '.join(names[:MOST_NAMES]))}{', …' if len(names) > MOST_NAMES else ''})"
-            for error, names in sorted(self._errors.items(), key=lambda each: -len(each[1]))
-        ]
-        if lines:
-            yield "\n".join(lines)
+    def _items(self, document: QueriesRun) -> Iterator[str]:
+        """Yields the failed queries with their reasons, and the sections of the document."""
         if self._failed:
-            yield table(("Query", "Why", "Answer", "Sources"), self._failed)
-        if self._failures > len(self._failed):
-            yield f"{self._failures - len(self._failed):,} more: `proctor results {self._info.run} --failed`"
+            yield "## What failed"
+            yield markdown_table(("Query", "Why", "Answer", "Sources"), self._failed)
+        if self._left:
+            yield f"{self._left:,} more: `proctor results {self._info.run} --failed`"
+        yield from self._sections.blocks(document.summary.metrics)
 
 
 def config_of(info: RunInfo) -> dict[str, Any]:

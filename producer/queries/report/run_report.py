@@ -8,10 +8,9 @@ from producer.documents import Percentiles
 from producer.queries.documents import QueriesRun
 from producer.queries.report.sections import METRIC_COLUMNS, METRICS, metric_rows
 from producer.report.figures import Cell, Column, Figure, Labelled, Name, ShownIn, Table
-from producer.report.interfaces import RunOutcome
-from producer.report.run_report import RunReport, latencies, names_of
-from producer.report.run_verdict import NO_ANSWERS, rated, verdict_with
-from producer.text import duration, latency, percent, plural, share
+from producer.report.run_report import RunReport, headline_of, latencies, names_of
+from producer.report.run_verdict import NO_ANSWERS, RunOutcome, rated, verdict_with
+from producer.text import latency, percent, plural
 
 TONES: Final = {"PASS": "p", "FAIL": "f"}
 """Of the document's words for targets."""
@@ -41,7 +40,7 @@ def run_report(document: QueriesRun) -> RunReport:
     return RunReport(
         run=document,
         names=names_of(document),
-        headline=_headline(document),
+        headline=headline_of(document, f"{plural(counts.total, 'query')} to {summary.api_url}"),
         verdict=verdict_with(document, _outcome(document)),
         outcomes=[Labelled(word, Figure(number)) for word, number in outcomes],
         figures=figures,
@@ -51,15 +50,6 @@ def run_report(document: QueriesRun) -> RunReport:
         ],
         tables=[_metrics_table(document)],
     )
-
-
-def _headline(document: QueriesRun) -> str:
-    """Returns a line with the run and how far it came."""
-    counts, summary = document.counts, document.summary
-    text = f"{document.state}: {plural(counts.total, 'query')} to {summary.api_url}"
-    if summary.duration_s is None:
-        return f"{text}, {counts.done:,} done ({share(counts.done, counts.total)})"
-    return f"{text} in {duration(summary.duration_s)}"
 
 
 def _metrics_table(document: QueriesRun) -> Table:
@@ -73,7 +63,7 @@ def _metrics_table(document: QueriesRun) -> Table:
         title=METRICS,
         columns=[Column(heading, str) for heading in METRIC_COLUMNS],
         rows=rows if metrics.successful_queries else (),
-        places=ShownIn.EVERYWHERE,
+        places=ShownIn.BRIEF,  # a page has them on its cards, Markdown in the document's sections
     )
 
 

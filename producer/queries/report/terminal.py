@@ -10,7 +10,8 @@ from producer.queries.report.failed_queries import QueryFailures
 from producer.queries.report.opened_rows import OpenedQuery, opened
 from producer.queries.results import AskedQuery
 from producer.report.cells import Size, plain
-from producer.report.interfaces import Details, Screen
+from producer.report.interfaces import Screen
+from producer.report.to_terminal import FailureText
 from producer.text import latency
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
@@ -42,8 +43,8 @@ def _cells(query: OpenedQuery) -> list[str]:
     ]
 
 
-def _details(info: RunInfo, _is_verbose: bool) -> Details:  # noqa: FBT001 - the form of every screen
-    """Shows what failed."""
+def _failures(info: RunInfo) -> QueryFailures:
+    """Begins to group what failed."""
     return QueryFailures(QueryRun.from_snapshot(info.snapshot))
 
 
@@ -53,6 +54,7 @@ SCREEN: Final = Screen(
     spare=("confidence", "category"),
     names=("id", "category"),
     right=("latency",),
-    details=_details,
+    failures=_failures,
+    details=lambda info, _: FailureText(_failures(info)),
 )
 """What a terminal shows of the items of a queries run."""

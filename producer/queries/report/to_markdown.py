@@ -2,10 +2,10 @@
 
 Every section stands in every report, with "None" where there is nothing to list, so that a reader can tell
 "no hallucinations" from "not looked at". All cells are escaped. The evaluation harness writes exactly these;
-reports of `proctor` begin with the verdict and the queries that failed (`verdict_markdown`).
+reports of `proctor` begin with the verdict and the queries that failed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from producer.queries.documents import Metrics
 from producer.queries.report.sections import (
@@ -26,8 +26,7 @@ from producer.queries.report.sections import (
     vacuous_note,
 )
 from producer.queries.results import AskedQuery
-from producer.report.cells import markdown
-from producer.report.run_verdict import Verdict
+from producer.report.cells import markdown, markdown_table
 from shared.contracts.query_vocabulary import began_at
 
 
@@ -42,66 +41,33 @@ def report_markdown(
         run_id: the run; its name contains when it began.
         notes: what a reader must know before trusting the numbers, such as a partial run.
     """
-    head, sections = ("# Evaluation Report", *_facts(metrics, run_id, notes)), Sections()
+    head = (
+        "# Evaluation Report",
+        "",
+        f"- **Date:** {began_at(run_id) or '-'}",
+        f"- **Run ID:** {markdown(run_id)}",
+        f"- **Queries:** {metrics.total_queries}",
+        f"- **Successful:** {metrics.successful_queries}/{metrics.total_queries}",
+        *(f"- **Note:** {markdown(note)}" for note in notes),
+    )
+    sections = Sections()
     for result in results:
         sections.add(result)
     return "\n\n".join(("\n".join(head), *sections.blocks(metrics))) + "\n"
-
-
-def verdict_markdown(
-    verdict: Verdict,
-    failures: Sequence[str],
-    sections: "Sections",
-    metrics: Metrics,
-    *,
-    run_id: str,
-    notes: Sequence[str] = (),
-) -> str:
-    """Returns the report whose heading ends with the verdict; the failed queries follow, if there are any.
-
-    Args:
-        verdict: of the run.
-        failures: blocks of Markdown about what failed; empty for none.
-        sections: with the results of all queries.
-        metrics: see `metrics_of`.
-        run_id: the run.
-        notes: what a reader must know before trusting the numbers, such as a partial run.
-    """
-    why = markdown(" ".join(verdict.why))
-    blocks = [f"# Evaluation Report: {markdown(str(verdict))}", *filter(None, [why])]
-    blocks.append("\n".join(_facts(metrics, run_id, notes)[1:]))
-    if failures:
-        blocks += ["## What failed", *failures]
-    return "\n\n".join((*blocks, *sections.blocks(metrics))) + "\n"
-
-
-def table(columns: Sequence[str], rows: Sequence[Row]) -> str:
-    """Writes a table of cells that are safe."""
-    return _table(columns, map(_line, rows))
-
-
-def _table(columns: Sequence[str], lines: Iterable[str]) -> str:
-    """Puts the head above the lines of a table."""
-    return "\n".join((_line(columns), _line(["---"] * len(columns)), *lines))
-
-
-def _line(cells: Sequence[str]) -> str:
-    """Writes a line of a table."""
-    return f"| {' | '.join(cells)} |"
 
 
 class Sections:
     """Collects sections 2 to 9 while results go by: their rows are kept, as results may be large."""
 
     def __init__(self) -> None:
-        self._rows: dict[Listing, list[str]] = {listing: [] for listing in (*FAILURES, RAW)}
+        self._rows: dict[Listing, list[Row]] = {listing: [] for listing in (*FAILURES, RAW)}
         self._vacuous = self._not_applicable = self._not_applicable_in_scope = 0
 
     def add(self, query: AskedQuery) -> None:
         """Takes one result; they stand in the order in which they come."""
         for listing, rows in self._rows.items():
             if (row := listing.row(query, markdown)) is not None:
-                rows.append(_line(row))
+                rows.append(row)
         self._vacuous += query.is_vacuous
         if not query.is_failed and not query.is_citation_applicable:
             self._not_applicable += 1
@@ -113,11 +79,9 @@ class Sections:
             KEYWORDS: vacuous_note(self._vacuous),
             NOT_APPLICABLE: not_applicable_note(self._not_applicable_in_scope, self._not_applicable),
         }
-        figures = [_line(row) for _, row in metric_rows(metrics)]
-        categories = [_line(row) for row in category_rows(metrics, markdown)]
         return [
-            _section(METRICS, METRIC_COLUMNS, figures),
-            _section(BY_CATEGORY, CATEGORY_COLUMNS, categories),
+            _section(METRICS, METRIC_COLUMNS, [row for _, row in metric_rows(metrics)]),
+            _section(BY_CATEGORY, CATEGORY_COLUMNS, category_rows(metrics, markdown)),
             *(
                 _section(listing.title, listing.columns, rows, notes.get(listing, ""))
                 for listing, rows in self._rows.items()
@@ -125,22 +89,10 @@ class Sections:
         ]
 
 
-def _facts(metrics: Metrics, run_id: str, notes: Sequence[str]) -> list[str]:
-    """Section 1 below its heading: what was run, when, and how much of it can be judged."""
-    return [
-        "",
-        f"- **Date:** {began_at(run_id) or '-'}",
-        f"- **Run ID:** {markdown(run_id)}",
-        f"- **Queries:** {metrics.total_queries}",
-        f"- **Successful:** {metrics.successful_queries}/{metrics.total_queries}",
-        *(f"- **Note:** {markdown(note)}" for note in notes),
-    ]
-
-
-def _section(title: str, columns: Sequence[str], lines: Sequence[str], note: str = "") -> str:
+def _section(title: str, columns: Sequence[str], rows: Sequence[Row], note: str = "") -> str:
     """Returns a heading, a note and a table, or "None" in the table's place."""
     parts = [f"## {title}"]
     if note:
         parts.append(note)
-    parts.append(_table(columns, lines) if lines else NONE)
+    parts.append(markdown_table(columns, rows) if rows else NONE)
     return "\n\n".join(parts)

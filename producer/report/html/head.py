@@ -29,14 +29,13 @@ class DrawnCell(NamedTuple):
     is_number: bool = True
 
 
-def page_of(report: RunReport, info: RunInfo, folder: str, *, why: Iterable[str] = ()) -> Page:
+def page_of(report: RunReport, info: RunInfo, folder: str) -> Page:
     """Returns what a page begins with.
 
     Args:
         report: of the run.
         info: the run.
         folder: of the page.
-        why: further sentences on the verdict.
     """
     verdict, run = report.verdict, report.run
     has_passed = verdict.tone == "p"
@@ -46,7 +45,7 @@ def page_of(report: RunReport, info: RunInfo, folder: str, *, why: Iterable[str]
         run.run_id,
         UNCHECKED if has_passed and not report.is_checked else verdict.tone,
         verdict.heading,
-        [*verdict.clauses, *filter(None, why)],
+        verdict.clauses,
         [report.headline, *map(str, report.lines_in(ShownIn.PAGE)), _submitted(info), info.source],
         report.badge,
         [

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from producer.report.figures import Column, Figure, Labelled, Name, ShownIn, Table, Unit
-from producer.report.interfaces import RunOutcome
-from producer.report.run_report import FigureLine, RunReport, latencies, names_of
-from producer.report.run_verdict import verdict_with
-from producer.text import duration, plural, share
+from producer.report.run_report import FigureLine, RunReport, headline_of, latencies, names_of
+from producer.report.run_verdict import RunOutcome, verdict_with
+from producer.text import plural
 from producer.turns.documents import TurnsRun
 from producer.turns.totals import ranked
 
@@ -33,10 +32,12 @@ def run_report(document: TurnsRun) -> RunReport:
         outcomes.append(("skipped", counts.skipped))
     outcomes.append(("errors", counts.error))
     further = [("repeated requests", summary.repeated_requests), ("retried", summary.retried)]
+    what = f"{plural(counts.total, 'turn')} of {plural(summary.threads, 'thread')}"
+    speed = f"{summary.turns_per_s:,.0f} turns/s" if summary.turns_per_s else ""
     return RunReport(
         run=document,
         names=names_of(document),
-        headline=_headline(document),
+        headline=headline_of(document, what, per_s=speed),
         verdict=verdict_with(document, _outcome(document)),
         outcomes=[Labelled(word, Figure(number)) for word, number in outcomes],
         figures=[Labelled(word, Figure(number)) for word, number in further if number],
@@ -47,16 +48,6 @@ def run_report(document: TurnsRun) -> RunReport:
             _errors(document),
         ],
     )
-
-
-def _headline(document: TurnsRun) -> str:
-    """Returns a line with the run and how far it came."""
-    counts, summary = document.counts, document.summary
-    text = f"{document.state}: {plural(counts.total, 'turn')} of {plural(summary.threads, 'thread')}"
-    if summary.duration_s is None:
-        return f"{text}, {counts.done:,} done ({share(counts.done, counts.total)})"
-    text += f" in {duration(summary.duration_s)}"
-    return f"{text} ({summary.turns_per_s:,.0f} turns/s)" if summary.turns_per_s else text
 
 
 def _outcome(document: TurnsRun) -> RunOutcome:

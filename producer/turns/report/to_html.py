@@ -165,7 +165,7 @@ def _opening(document: TurnsRun, info: RunInfo, looks: Sequence[str], *, frozen_
     """
     threads = plural(document.summary.threads, "thread")
     peaks = f"Peaks froze turns in {frozen_threads:,} of {threads}." if frozen_threads else ""
-    return begin(page_of(run_report(document), info, FOLDER, why=[peaks, *looks]))
+    return begin(page_of(run_report(document).noting([peaks, *looks]), info, FOLDER))
 
 
 def _below(document: TurnsRun, info: RunInfo) -> Iterator[bytes]:

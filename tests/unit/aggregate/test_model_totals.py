@@ -5,8 +5,9 @@ from typing import Any, Final
 import pytest
 from msgspec import to_builtins
 
-from producer.cases.report.details import FailureDetails
+from producer.cases.report.details import CaseFailures
 from producer.cases.totals import CaseTotals
+from producer.report.to_terminal import FailureText
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_run import CasePayload, encode_case
 from tests.unit.cases.test_case_reports import run_info
@@ -55,6 +56,6 @@ def test_cached_answers_do_not_raise_the_throughput() -> None:
 
 def test_errors_are_not_called_answers() -> None:
     """Errors with the same reason are counted as errors: there are no answers to speak of."""
-    details = FailureDetails()
+    details = FailureText(CaseFailures())
     details.page([answer(index, flags="x", code="upstream_connection") for index in range(2)])
     assert "✗ 2 errors: no key" in details.text()

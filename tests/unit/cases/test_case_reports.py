@@ -11,10 +11,11 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from producer.cases.report.details import FailureDetails, FreeformDetails, VerboseDetails
+from producer.cases.report.details import CaseFailures, FreeformDetails, VerboseDetails
 from producer.cases.report.terminal import table_rows
 from producer.document import document_of, totals_of
 from producer.report.html.charts import Point, scatter
+from producer.report.to_terminal import FailureText
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, encode_case
 from shared.contracts.unjudged_case import REASONING_CHARS
@@ -111,7 +112,7 @@ def test_rates_are_fractions_of_all_and_of_what_was_answered() -> None:
 
 def test_failures_are_reported_with_their_reason() -> None:
     """Each failure has the reason, the input and the answer, and no code; verbose adds the stages of all."""
-    short, long = FailureDetails(), VerboseDetails()
+    short, long = FailureText(CaseFailures()), VerboseDetails()
     for details in (short, long):
         details.page(standard())
     assert short.text().splitlines()[:4] == [
@@ -129,7 +130,7 @@ def test_failures_are_reported_with_their_reason() -> None:
 def test_equal_failures_are_one_line_with_their_number() -> None:
     """Values that differ make no reason of its own; of many failures the first three are named."""
     item = [CasePayload(at, "slow", "one", criteria={"expected": {"n": 1}}) for at in range(5)]
-    details = FailureDetails()
+    details = FailureText(CaseFailures())
     details.page([row(at, each, f'{{"n": "{at}"}}') for at, each in enumerate(item)])
     lines = details.text().splitlines()
     assert lines[0] == '✗ 5 answers: e.g. /n is "0", expected 1'
@@ -147,7 +148,7 @@ def test_equal_failures_are_one_line_with_their_number() -> None:
 def test_a_reason_that_does_not_hold_for_all_is_an_example(outputs: Sequence[str], line: str) -> None:
     """The figures of the first failure stand for all only where all have them."""
     criteria = {"checks": [{"length": 2, "unit": "words", "name": "short"}]}
-    details = FailureDetails()
+    details = FailureText(CaseFailures())
     details.page(
         [
             row(at, CasePayload(at, "slow", "one", criteria=criteria), output)
@@ -159,7 +160,7 @@ def test_a_reason_that_does_not_hold_for_all_is_an_example(outputs: Sequence[str
 
 def test_reasons_of_each_model_are_bounded() -> None:
     """Memory does not grow with the failures: of a model five reasons are kept, the rest has a command."""
-    details = FailureDetails()
+    details = FailureText(CaseFailures())
     for at in range(40):
         item = CasePayload(at, f"m{at % 2}", "one")
         error = {"error": {"code": "upstream_refused", "message": f"no {chr(97 + at)}"}, "result": None}

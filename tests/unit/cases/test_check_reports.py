@@ -17,11 +17,12 @@ from producer.aggregate.gates import judge_gates, parse_gate
 from producer.aggregate.statistics import clustered_mean
 from producer.cases.case_groups import ScoreMean
 from producer.cases.recorded import OutputRow
-from producer.cases.report.details import FailureDetails, VerboseDetails
+from producer.cases.report.details import CaseFailures, VerboseDetails
 from producer.cases.report.opened_rows import opened
 from producer.cases.rescore import written_checks, written_output
 from producer.document import report_of
 from producer.report.comparison.wording import score_table
+from producer.report.to_terminal import FailureText
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, Recorded, encode_case
 from shared.errors import UsageError
@@ -168,7 +169,7 @@ def test_terminal_and_markdown_have_the_tables() -> None:
 
 def test_failures_name_prompt_and_failed_checks() -> None:
     """Below a failure stand the checks that failed; with --verbose, all of them."""
-    brief, verbose = FailureDetails(), VerboseDetails()
+    brief, verbose = FailureText(CaseFailures()), VerboseDetails()
     for details in (brief, verbose):
         details.page(all_rows()[2:4])
     assert "✗ c1 · alpha · long\n    short (0.25): short looked" in brief.text()
@@ -192,7 +193,7 @@ def test_a_reason_in_the_message_is_not_repeated(name: str) -> None:
     line = json.loads(found.line)
     line["message"] = "3 of 3 checks failed: near: near looked; far: far looked; and 1 more"
     text = written(name, [found._replace(line=json.dumps(line).encode())], run_info((), ("alpha",)))
-    failures = text[text.index("## Failures" if name == "md" else "### Failed") :]
+    failures = text[text.index("## Failures\n" if name == "md" else "### Failed") :]
     assert [failures.count(f"{each} looked") for each in ("near", "far", "rest")] == [1, 1, 1]
 
 

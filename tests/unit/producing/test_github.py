@@ -117,7 +117,7 @@ def test_each_kind_has_summary_and_annotations(kind: Kind) -> None:
     assert summary.count("<details") == summary.count("</details>") >= 1
     assert "\n| --- |" in summary
     assert "gate failed" in summary
-    assert ("<summary>Failures by reason</summary>" in summary) is (kind is not TURNS)
+    assert ("\n### Failures by reason\n" in summary) is (kind is not TURNS)
     assert lines[0] == "::error title=Proctor::gate failed: pass rate 50.0%25, at least 90%25 needed"
     assert any(line.startswith("::error ") for line in lines[1:])
     assert all(re.fullmatch(r"::(error|warning) title=[^:,\n]+::[^\n]+", line) for line in lines), lines

@@ -18,6 +18,7 @@ from producer.queries.report.terminal import table_rows
 from producer.queries.report.to_junit import query_test
 from producer.queries.report.to_markdown import report_markdown
 from producer.queries.results import AskedQuery
+from producer.report.to_terminal import FailureText
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from tests.support.query_desk import numbered
@@ -58,7 +59,7 @@ def test_a_path_that_is_not_found_is_named_with_the_options_that_mend_it() -> No
     run = QueryRun(api_url="http://h:1/v2", path="/wrong")
     info = queries_run(1, snapshot={"queries": msgspec.to_builtins(run)})
     explained = "api_refused (HTTP 404 from http://h:1/v2/wrong; check --path and --api-url): no such path"
-    details = QueryFailures(run)
+    details = FailureText(QueryFailures(run))
     details.page([row_of(REFUSED)])
     assert details.text().startswith(f"✗ 1 query: {explained}\n")
     assert shown_queries(info)(row_of(REFUSED)).reason == explained
