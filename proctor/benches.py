@@ -13,7 +13,11 @@ class ModelConfig:
     """The endpoint of a model, and its options."""
 
     api_base: str | None = None
-    """URL of an OpenAI-compatible endpoint; None: the provider's own."""
+    """URL of an endpoint; None: the provider's own."""
+    protocol: str | None = None
+    """How it is spoken to, such as `anthropic`; None: as the model's name says."""
+    http: Mapping[str, Any] | None = None
+    """How an application is asked that speaks no such protocol: `url`, `body`, `answer` and so on."""
     api_key_env: str | None = None
     """Variable of the workers' environment that holds the key."""
     prices: Mapping[str, float] | None = None

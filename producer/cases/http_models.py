@@ -12,6 +12,15 @@ _BROUGHT = "-"
 """What a session brings, before there is one."""
 
 
+def check_judge(target: ModelTarget, root: Place) -> None:
+    """Proves that an application can be asked which judges: its questions have no variables of cases.
+
+    Raises:
+        InputError: a template names one, or cannot be rendered.
+    """
+    check_request(target, root, [{"role": "user", "content": _BROUGHT}], _BROUGHT, {})
+
+
 def check_session(target: ModelTarget, root: Place) -> None:
     """Proves that the request which begins a session names nothing: there is nothing yet.
 

@@ -17,7 +17,7 @@ from producer.cases.bench_config import Bench, read_bench
 from producer.cases.bench_files import text_lines
 from producer.cases.bench_prompts import BenchPrompt, conversation, merged_calls
 from producer.cases.chosen_cases import CaseLines, Facts, choose_cases
-from producer.cases.http_models import check_request, check_session
+from producer.cases.http_models import check_judge, check_request, check_session
 from producer.cases.recorded import Key, Outputs, read_recorded, readable
 from producer.cases.redacted_items import redacted_files, redacted_items, redacted_run
 from producer.git_state import git_info
@@ -271,8 +271,10 @@ def _rendered(
     """
     problems, facts = Problems(), Facts(CaseLines(bench.root))
     applications = [] if run.recorded else [target for target in run.models.values() if target.http]
-    for target in applications:
+    for target in (*applications, *run.judges.values()):
         problems.attempt(partial(check_session, target, bench.root))
+    for judge in run.judges.values():
+        problems.attempt(partial(check_judge, judge, bench.root))
     asked, of_bench = KeptValues[CasePayload](encode_case, decode_case), bench.config.vars
     is_whole, only_checked = len(chosen) == len(bench.cases), bench.only_checked()
     for prompt in bench.prompts or (None,):

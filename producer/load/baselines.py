@@ -22,6 +22,7 @@ from producer.load.problems import Place, Problems
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
 from producer.text import shown
+from shared.contracts.http_config import HttpConfig
 from shared.contracts.queries import Baseline
 from shared.contracts.query_vocabulary import CATEGORIES, EXPECTED_QUERIES, id_order
 from shared.errors import InputError
@@ -186,8 +187,6 @@ def _api(place: Place, written: Any) -> HttpMapping | None:
         return None
     if not isinstance(written, dict):
         raise place.error(f"not an object ({shown(written)})", "write url, body and answer")
-    from shared.contracts.http_config import HttpConfig  # noqa: PLC0415 - start-up: few files have one
-
     return checked(HttpConfig, written, place).mapping
 
 
