@@ -52,7 +52,7 @@ _REASONS: Final[Mapping[WaitReason, str]] = {
     WaitReason.LEASE_MOVED: "another worker has taken over the chunk",
 }
 _FAILURES: Final[Mapping[FailureReason, str]] = {
-    FailureReason.NO_CAPACITY: "service tier without room",
+    FailureReason.NO_CAPACITY: "no-capacity response of the service tier",
     FailureReason.RATE_LIMITED: "rate limit response (429)",
     FailureReason.TIMEOUT: "timeout",
     FailureReason.CONNECTION_LOST: "lost connection",

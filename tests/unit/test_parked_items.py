@@ -81,6 +81,7 @@ def test_every_reason_has_a_sentence(reason: WaitReason) -> None:
         ("upstream_timeout", "timeout"),
         ("api_timeout", "timeout"),
         ("api_rate_limited", "rate limit response (429)"),
+        ("upstream_no_capacity", "no-capacity response of the service tier"),
         ("upstream_connection", "failed connection"),
         ("api_connection_lost", "lost connection"),
         ("upstream_server_error", "server error"),

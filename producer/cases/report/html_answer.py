@@ -244,6 +244,8 @@ def _figures(case: OpenedCase) -> list[str]:
         figures.append("cost unknown")
     if case.total_tokens:
         figures.append(f"{case.total_tokens:,} tokens")
+    if cached := result.usage.cached_input_tokens:
+        figures.append(f"{cached:,} of them cached by the provider")
     if (rouge_l := result.measured.rouge_l) is not None:
         figures.append(f"ROUGE-L {rouge_l:.2f}")
     if result.score is not None:
