@@ -1,6 +1,6 @@
 """Reads stored runs for a comparison, page by page, and compares two of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from io import BytesIO
 
@@ -61,7 +61,9 @@ def texts_of(kind: Kind, resources: ExitStack) -> TextStore:
     return resources.enter_context(closing(TextStore(kinds.of(kind).compared().texts)))
 
 
-def compared_runs(store: RunStore, a: RunInfo, b: RunInfo, resources: ExitStack) -> Contents:
+def compared_runs(
+    store: RunStore, a: RunInfo, b: RunInfo, resources: ExitStack, address: Callable[[str, str], str]
+) -> Contents:
     """Compares a run with an earlier one.
 
     Args:
@@ -69,6 +71,7 @@ def compared_runs(store: RunStore, a: RunInfo, b: RunInfo, resources: ExitStack)
         a: the earlier run.
         b: the run.
         resources: closes the texts of their items.
+        address: makes the address of an item's page of its run and its id.
 
     Raises:
         UsageError: they are of two kinds, or share no item.
@@ -80,4 +83,4 @@ def compared_runs(store: RunStore, a: RunInfo, b: RunInfo, resources: ExitStack)
     if not found.counts.pairs:
         raise UsageError(f"{a.run} and {b.run} share no item", hint="compare runs of the same file")
     document = found.as_document(one.as_document(), other.as_document(), [], code=0)
-    return Contents(document, found, (one, other), f"proctor compare {a.run} {b.run}")
+    return Contents(document, found, (one, other), f"proctor compare {a.run} {b.run}", address)

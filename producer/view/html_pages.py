@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from producer.item_ids import item_id
 from producer.report.cells import Size, plain
 from producer.report.html.rendering import Text, fill, markup
 from producer.report.html.viewer import Letter
@@ -14,7 +15,9 @@ from producer.view.history import RunHistory
 from producer.view.links import Links
 from producer.view.row_reader import RowsPage
 from producer.view.run_lines import RunsQuery, RunsTable
+from shared.kinds import Kind, kind_named
 from shared.names import Outcome
+from shared.runs import RunInfo
 
 TEMPLATE: Final = "view/page.html.j2"
 
@@ -77,6 +80,8 @@ class ItemLine(NamedTuple):
     """An item in the list of a run."""
 
     position: int
+    id: str
+    """As addresses have it."""
     letter: Letter
     name: str
     word: str
@@ -85,11 +90,12 @@ class ItemLine(NamedTuple):
     figures: str
 
 
-def item_line(item: ShownItem, *, is_open: bool) -> ItemLine:
+def item_line(item: ShownItem, kind: Kind, *, is_open: bool) -> ItemLine:
     """Makes the line of an item.
 
     Args:
         item: as it is shown.
+        kind: of its run.
         is_open: whether its run goes on, so that an item without a result waits.
     """
     letter = Letter.NONE if item.word == "not checked" else Letter.of(item.outcome)
@@ -98,6 +104,7 @@ def item_line(item: ShownItem, *, is_open: bool) -> ItemLine:
     said = item.answer or (item.asked[-1].text if item.asked else "")
     return ItemLine(
         item.position,
+        item_id(kind, item.position),
         letter,
         plain(item.name, Size.LINE),
         "waits" if waits else item.word,
@@ -134,7 +141,9 @@ class RunView(NamedTuple):
 
 def run_page(view: RunView, links: Links) -> bytes:
     """Writes the page of a run: its progress, then a page of its rows."""
-    lines = [item_line(item, is_open=view.card.is_open) for item in view.rows.items]
+    lines = [
+        item_line(item, kind_named(view.card.kind), is_open=view.card.is_open) for item in view.rows.items
+    ]
     frame = Frame(
         f"{view.card.title} · Proctor", links, view.card.run, [("Runs", links.to())], view.card.kind
     )
@@ -144,13 +153,13 @@ def run_page(view: RunView, links: Links) -> bytes:
 class ItemView(NamedTuple):
     """What is shown of an item."""
 
+    id: str
+    """As addresses have it."""
     item: ShownItem
     body: bytes | None
     """As the reports of its kind write it; None: as a terminal shows it."""
-    run: str
-    title: str
-    """Of its run."""
-    kind: str
+    info: RunInfo
+    """Its run."""
     actions: Sequence[tuple[str, str]] = ()
 
 
@@ -166,9 +175,14 @@ def item_html(view: ItemView, links: Links) -> bytes:
 
 def item_page(view: ItemView, links: Links) -> bytes:
     """Writes the page of an item."""
-    crumbs = [("Runs", links.to()), (view.title, links.to("run", view.run))]
+    crumbs = [("Runs", links.to()), (view.info.title, links.to("run", view.info.run))]
     body = fill(TEMPLATE, "alone", markup(item_html(view, links).decode()))
-    frame = Frame(f"{plain(view.item.name, Size.NAME)} · {view.title}", links, crumbs=crumbs, kind=view.kind)
+    frame = Frame(
+        f"{plain(view.item.name, Size.NAME)} · {view.info.title}",
+        links,
+        crumbs=crumbs,
+        kind=view.info.kind.name,
+    )
     return framed(frame, body)
 
 

@@ -15,6 +15,8 @@ class PathParams(msgspec.Struct, frozen=True):
 
     run: str = ""
     position: int = 0
+    item: str = ""
+    """As `item_id` names it, such as `case-7`."""
     action: str = ""
     name: str = ""
     """Of a file."""

@@ -11,6 +11,7 @@ from aiohttp import hdrs, web
 from producer import kinds
 from producer.access import Access
 from producer.document import pages_of
+from producer.item_ids import item_id
 from producer.report.html.rendering import fill, markup
 from producer.report.interfaces import TurnText
 from producer.report.shown_item import ShownItem
@@ -18,7 +19,7 @@ from producer.review.answer_labels import AnswerLabel, Judgement, agreement_line
 from producer.review.label_store import read_labels, write_labels
 from producer.review.queue import Candidate, Queue, ReviewProgress, progress
 from producer.row_filter import parse_filter
-from producer.view.html_pages import Frame, framed, item_html
+from producer.view.html_pages import Frame, ItemView, framed, item_html
 from producer.view.links import Links
 from producer.view.params import PathParams, typed
 from producer.view.row_reader import RowReader
@@ -145,18 +146,19 @@ class ReviewPages:
             answer=digest_of(item.answer) if item else "",
             mine=mine,
         )
-        shown = "" if item is None else self._html(item, run, is_blind=not params.open and mine is None)
+        shown = "" if item is None else self._html(item, info, is_blind=not params.open and mine is None)
         return framed(frame, fill(TEMPLATE, "review", view, markup(shown), self._links))
 
-    def _html(self, item: ShownItem, run: str, *, is_blind: bool) -> str:
+    def _html(self, item: ShownItem, info: RunInfo, *, is_blind: bool) -> str:
         seen = blinded(item) if is_blind else item
-        return item_html(seen, run, self._links, ()).decode()
+        return item_html(ItemView(item_id(info.kind, item.position), seen, None, info), self._links).decode()
 
     def _item(self, info: RunInfo, position: int) -> ShownItem:
-        item = RowReader(self._access.impatient_store, info).item(position)
-        if item is None:
+        reader = RowReader(self._access.impatient_store, info)
+        row = reader.row(position)
+        if row is None:
             raise UnknownRunError(f"{info.run} has no item {position}", run=info.run)
-        return item
+        return reader.shown(row)
 
     async def label(self, request: web.Request) -> web.Response:
         """Stores a label, and names the next answer."""

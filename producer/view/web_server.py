@@ -17,6 +17,8 @@ from producer import api, kinds
 from producer.access import Access
 from producer.browser import open_browser
 from producer.compared_runs import compared_runs
+from producer.item_ids import item_id
+from producer.item_names import position_of
 from producer.report.comparison.setting_differences import Settings
 from producer.report.comparison.to_html import comparison_page
 from producer.report.html.page_policy import policy_of
@@ -69,7 +71,7 @@ class Pages:
 
     Args:
         access: the way to Redis, connected.
-        links: the addresses of html_pages.
+        links: the addresses of pages.
     """
 
     def __init__(self, access: Access, links: Links) -> None:
@@ -86,9 +88,9 @@ class Pages:
             web.route(hdrs.METH_GET, "/run/{run}", self.run),
             web.route(hdrs.METH_GET, "/run/{run}/report", self.report),
             web.route(hdrs.METH_GET, "/compare", self.compare),
-            web.route(hdrs.METH_GET, "/run/{run}/item/{position}", self.item),
+            web.route(hdrs.METH_GET, "/run/{run}/item/{item}", self.item),
             web.route(hdrs.METH_POST, "/run/{run}/{action}", self.act),
-            web.route(hdrs.METH_POST, "/run/{run}/item/{position}/{action}", self.ask_again),
+            web.route(hdrs.METH_POST, "/run/{run}/item/{item}/{action}", self.ask_again),
         ]
 
     async def runs(self, request: web.Request) -> web.Response:
@@ -163,22 +165,22 @@ class Pages:
     async def item(self, request: web.Request) -> web.Response:
         """Writes an item: alone on a page, or for the panel beside the rows."""
         path, is_part = _path(request), typed(request.query, QueryParams).part
-        return _html(await asyncio.to_thread(self._item, path.run, path.position, is_part=is_part))
+        return _html(await asyncio.to_thread(self._item, path.run, path.item, is_part=is_part))
 
-    def _item(self, run: str, position: int, *, is_part: bool) -> bytes:
+    def _item(self, run: str, item: str, *, is_part: bool) -> bytes:
         store = self._access.impatient_store
         info = store.info(run)
         reader = RowReader(store, info)
-        row = reader.row(position)
+        position = position_of(item, info.kind)
+        row = None if position is None else reader.row(position)
         if row is None:
-            raise UnknownRunError(f"{run} has no item {position}", run=run)
+            raise UnknownRunError(f"{run} has no item {item}", run=run)
         write = kinds.of(info.kind).item_html(info, partial(store.file, run))
         view = html_pages.ItemView(
+            id=item_id(info.kind, row.index),
             item=reader.shown(row),
             body=write(row) if write is not None and row.code else None,
-            run=run,
-            title=info.title,
-            kind=info.kind.name,
+            info=info,
             actions=[("again", "Ask this again")] if info.is_final else [],
         )
         return (html_pages.item_html if is_part else html_pages.item_page)(view, self._links)
@@ -202,13 +204,16 @@ class Pages:
             raise UsageError("a comparison needs two runs", hint="mark two in the list of runs")
         return _written(await asyncio.to_thread(self._compare, runs))
 
+    def _item_address(self, run: str, item: str) -> str:
+        return self._links.to("run", run, "item", item)
+
     def _compare(self, runs: Sequence[str]) -> Path:
         store = self._access.store
         a, b = sorted(map(store.info, runs), key=attrgetter("created_ms"))
 
         def write(out: BinaryIO) -> None:
             with ExitStack() as resources:
-                contents = compared_runs(store, a, b, resources)
+                contents = compared_runs(store, a, b, resources, self._item_address)
                 out.writelines(comparison_page(contents))
 
         return self._kept.path(f"{_state_of(a)} {_state_of(b)}", write)
@@ -231,8 +236,14 @@ class Pages:
         path = _path(request)
         if path.action != "again":
             raise web.HTTPNotFound
-        await asyncio.to_thread(api.retry, self._access, path.run, indexes=[path.position], is_anew=True)
+        await asyncio.to_thread(self._ask_again, path.run, path.item)
         return _said("asked again; a worker answers")
+
+    def _ask_again(self, run: str, item: str) -> None:
+        position = position_of(item, self._access.impatient_store.info(run).kind)
+        if position is None:
+            raise UnknownRunError(f"{run} has no item {item}", run=run)
+        api.retry(self._access, run, indexes=[position], is_anew=True)
 
     async def live(self, request: web.Request) -> web.StreamResponse:
         """Sends what changes on a page, as long as it is open."""

@@ -67,7 +67,7 @@ async def told(address: str, wanted: str) -> dict[str, Any]:
 def test_nothing_is_answered_without_the_token(address: str, redis_client: "redis.Redis") -> None:
     """The printed address answers 200 without a redirect, with a strict policy; all others need its token."""
     run = cases_run(redis_client, "run-a")
-    paths = ["/", "/nowhere", "/live", "/static/view.js", f"/run/{run}", f"/run/{run}/item/0"]
+    paths = ["/", "/nowhere", "/live", "/static/view.js", f"/run/{run}", f"/run/{run}/item/case-0"]
     base = address.split("/?", maxsplit=1)[0]
 
     async def ask() -> None:
@@ -157,9 +157,9 @@ def test_rows_are_read_by_position(address: str, redis_client: "redis.Redis") ->
         assert positions(slow) == [6, *(at for at in range(1, 300, 4) if 100 + 37 * at % 1_000 >= 1_000)]
         wrong = (await get(at(address, "/run/run-a", where="scor<1")))[1]
         assert "no field is called" in wrong
-        status, item = await get(at(address, "/run/run-a/item/101"))
+        status, item = await get(at(address, "/run/run-a/item/case-101"))
         assert (status, "ticket-102" in item, "Lyon" in item) == (200, True, True)
-        assert (await get(at(address, "/run/run-a/item/300")))[0] == 404
+        assert (await get(at(address, "/run/run-a/item/case-300")))[0] == 404
         assert (await get(at(address, "/run/run-none")))[0] == 404
 
     asyncio.run(ask())
@@ -191,7 +191,7 @@ def test_an_item_is_asked_again(address: str, access: Access, redis_client: "red
 
     async def ask() -> None:
         token = {TOKEN_HEADER: TOKEN}
-        assert (await post(at(address, "/run/run-a/item/1/again"), **token))[0] == 200
+        assert (await post(at(address, "/run/run-a/item/case-1/again"), **token))[0] == 200
         assert (store.info("run-a").state, store.info("run-a").done) == ("running", 7)
         assert (await post(at(address, "/run/run-b/retry"), **token))[1]["said"].startswith("2 items")
         assert (await post(at(address, "/run/run-b/burn"), **token))[0] == 404
@@ -229,6 +229,7 @@ def test_reports_and_comparisons_are_pages_of_the_server(address: str, redis_cli
             assert "unsafe" not in policy
         status, page = await get(at(address, "/compare", run="run-b") + "&run=run-a")
         assert (status, "4 fixed" in page) == (200, True)
+        assert f'<a href="/run/run-a/item/case-1?token={TOKEN}">A</a>' in page
         assert (await get(at(address, "/compare", run="run-b")))[0] == 400
 
     asyncio.run(ask())

@@ -166,6 +166,12 @@ class Browser:
                 self._complaints.append(f"{entry['level']}: {entry['message']}")
         return list(self._complaints)
 
+    def forgive(self) -> None:
+        """Leaves the page and forgets what it complained of: its server was away on purpose."""
+        self.open("about:blank")
+        self.complaints()
+        self._complaints.clear()
+
     def requests(self) -> list[str]:
         """Every address that the pages asked for so far, scripts, fonts and sockets included."""
         for entry in self._log("performance"):

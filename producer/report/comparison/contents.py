@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -174,6 +174,8 @@ class Contents:
     sides: tuple[Side, Side]
     command: str
     """Compares the same again."""
+    address: Callable[[str, str], str] | None = None
+    """Makes the address of an item's page of its run and its id there; None: they have no pages."""
 
     @cached_property
     def figures(self) -> tuple[SideFigures, SideFigures]:
@@ -255,6 +257,15 @@ class Contents:
         """Reads the texts of a pair."""
         texts = (side.texts.read(item.place) for side, item in zip(self.sides, pair, strict=True))
         return Shown(sort, pair, *texts)
+
+    def pages(self, shown: Shown) -> list[tuple[str, str]]:
+        """Returns the pages of both items: a letter and an address each."""
+        texts = zip("AB", self.sides, (shown.before, shown.after), strict=True)
+        return [
+            (letter, self.address(side.run, text.item))
+            for letter, side, text in texts
+            if self.address is not None and text.item
+        ]
 
     def again(self, shown: Shown) -> str:
         """Returns the command that asks B again for its answer; empty where that cannot be done."""

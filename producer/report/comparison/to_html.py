@@ -98,6 +98,8 @@ class PairRow:
     """Each check with what it found in A and in B."""
     again: str
     """The command that asks B again."""
+    pages: Sequence[tuple[str, str]]
+    """Letters of the sides, and where their items have pages."""
 
     @property
     def reasons(self) -> list[tuple[str, str]]:
@@ -279,6 +281,7 @@ def _row(contents: Contents, written: _Spooled, at: int, shown: Shown) -> PageRo
         after=_answer(shown, 1, difference.after, "ins", limit),
         checks=[(name, found[0].get(name), found[1].get(name)) for name in found[0] | found[1]],
         again=contents.again(shown),
+        pages=contents.pages(shown),
     )
     html = fill(TEMPLATE, "pair", row)
     return PageRow(row.id, html, row.before.outcome + row.after.outcome, _facets(contents, written, shown))
