@@ -52,6 +52,8 @@ class _Bill:
     """Adds up the cost of calls."""
 
     prices: Mapping[str, GivenPrice]
+    tier: str = ""
+    """The service tier that judges are asked in."""
     usd: float | None = 0.0
     calls: int = 0
 
@@ -149,7 +151,8 @@ def _missing_keys(plan: PlannedRun) -> MissingKeys | None:
 def estimated(plan: PlannedRun) -> RunEstimate:
     """Estimates the calls and the cost of a run."""
     run = plan.run
-    models, judges, checks = _Bill(run.prices), _Bill(run.prices), _Bill(run.prices)
+    judge_tier = run.judge_params.get(SERVICE_TIER, "")
+    models, judges, checks = (_Bill(run.prices, judge_tier) for _ in range(3))
     prompt_tokens, is_assumed = 0, False
     for item in plan.asked:
         asked_of, times = plan.models_of(item), item.repeat
@@ -167,7 +170,8 @@ def estimated(plan: PlannedRun) -> RunEstimate:
                 tier = _params(run, model, item.prompt_id or "").get(SERVICE_TIER, "")
                 models.add(model, Usage(prompt, answer, service_tier=tier), times=times)
             for judge in run.judges if item.expected is not None else ():
-                judges.add(judge, Usage(JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS), times=times)
+                verdict = Usage(JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS, service_tier=judge_tier)
+                judges.add(judge, verdict, times=times)
             if checks_of_item:
                 _add_checks(checks, checks_of_item, prompt, answer, times=times)
     return RunEstimate(
@@ -192,11 +196,11 @@ def _add_checks(bill: _Bill, checks: Sequence[Check], prompt: int, answer: int, 
     for check in walk(checks):
         asks = CHECK_KINDS[check.check].asks
         about = estimate_text_tokens(check.argument) + answer
-        instructions, reply = (
-            (JUDGE_TOKENS + prompt, asks.reply_tokens) if isinstance(asks, AsksJudges) else (0, 0)
-        )
+        usage = Usage(about, 0)
+        if isinstance(asks, AsksJudges):
+            usage = Usage(about + JUDGE_TOKENS + prompt, asks.reply_tokens, service_tier=bill.tier)
         for model in check.models:
-            bill.add(model, Usage(about + instructions, reply), times=times)
+            bill.add(model, usage, times=times)
 
 
 def _most_tokens(run: CaseRun, model: str, prompt: str) -> int | None:

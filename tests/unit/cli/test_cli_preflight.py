@@ -116,6 +116,27 @@ def test_a_dry_run_prices_judges_and_checks(tmp_path: Path, capsys: pytest.Captu
     assert "checks not counted" in out
 
 
+def test_a_dry_run_knows_the_tier_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Models by `params`, judges and rubrics by `judge_params`; embeddings have no tier."""
+    prices = "{prompt_per_million: 1000, completion_per_million: 2000, flex_factor: 0.5}"
+    config = f"{{api_base: 'http://localhost:1/v1', prices: {prices}}}"
+    flex = "{service_tier: flex}"
+    costs = []
+    for more in ("", f"params: {flex}\n", f"judge_params: {flex}\n"):
+        bench = write(
+            tmp_path,
+            f"{HEAD}model_configs: {{m: {config}, j: {config}}}\nconfig: {{judge_model: j}}\n{more}"
+            "test_cases: [{input: Hi, expected: {a: 1}, checks: [{rubric: kind}]}]\n",
+        )
+        estimate = json.loads(result_of(capsys, "run", bench, "--dry-run", "--json")[1])["estimate"]
+        costs.append([estimate[f"{whose}cost_usd"] for whose in ("", "judge_", "check_")])
+    usual, model, judges = costs
+    assert model == pytest.approx([usual[0] / 2, *usual[1:]])
+    assert judges == pytest.approx([usual[0], usual[1] / 2, usual[2] / 2])
+
+
 def test_variables_that_calls_will_lack_are_warned_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
