@@ -24,12 +24,16 @@ from producer.text import plural
 from shared.errors import InputError, UnknownRunError, UsageError
 from shared.kinds import QUERIES, all_kinds, kind_named
 
-
-class _About(Struct, frozen=True):
-    """What the summary of a report says of its run."""
-
-    source: str = ""
-    name: str = ""
+SUMMARY_SETTINGS: Final = {
+    "models_asked": "models",
+    "prompts_asked": "prompts",
+    "judge_models": "judges",
+    "repeat": "repeats",
+    "api_url": "API",
+    "model": "model",
+    "summary_policy": "summary policy",
+}
+"""Settings that the summary of a report contains, by the names of a run's own."""
 
 
 class _Report(Struct):
@@ -38,7 +42,7 @@ class _Report(Struct):
     results: list[dict[str, Any]]
     kind: str | None = None
     name: str = ""
-    summary: _About | None = None
+    summary: dict[str, Any] | None = None
 
 
 _HINT: Final = "write it with `proctor report RUN -o FILE.jsonl`"
@@ -201,8 +205,14 @@ def _of_file(path: Path, resources: ExitStack, tag: str | None) -> Side:
         raise InputError(f"{path}: no `results` in it as Proctor writes them: {error}", hint=_HINT) from None
     if report.kind is None:
         return _side(path, resources, QUERIES.name, lines_of_results(report.results), tag)
-    side, about = _side(path, resources, report.kind, report.results, tag), report.summary or _About()
-    return side._replace(source=about.source, bench=about.name, label=report.name)
+    about = report.summary or {}
+    return _side(path, resources, report.kind, report.results, tag)._replace(
+        source=str(about.get("source", "")),
+        bench=str(about.get("name", "")),
+        label=report.name,
+        configuration={name: about[key] for key, name in SUMMARY_SETTINGS.items() if key in about} or None,
+        is_stored=False,
+    )
 
 
 def _json_lines(path: Path, file: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:

@@ -44,7 +44,9 @@ class Side(NamedTuple):
     began: str = ""
     """When it was submitted, or its first item began, as ISO text; empty where a report does not say."""
     configuration: Settings | None = None
-    """None of a report, which does not contain them."""
+    """None where a report does not contain any."""
+    is_stored: bool = True
+    """Whether it is a run with all of its settings, and not a report with some."""
     bench: str = ""
     """What its bench is called; empty where it has no name."""
     label: str = ""
@@ -234,11 +236,14 @@ class Contents:
         parts = [*map(str, settings or ()), *self._edits()]
         if parts:
             number = "one thing differs" if len(parts) == 1 else f"{len(parts)} things differ"
-            number = number.capitalize() if settings is not None else f"Of what the reports contain, {number}"
+            is_whole = all(side.is_stored and side.configuration is not None for side in self.sides)
+            number = number.capitalize() if is_whole else f"Of what the reports contain, {number}"
             text = f"{number}: {'; '.join(parts)}"
             return text if text.endswith(('."', '!"', '?"')) else f"{text}."
         if settings is None:
             return "The reports do not say how the runs were configured; compare runs by their ids to see it."
+        if not all(side.is_stored for side in self.sides):
+            return "Of the settings in the reports, none differs; compare runs by their ids to see all."
         changes = any(self.found.pairs.differing())
         return f"No setting differs{self._cause()}" if changes else "No setting differs."
 
@@ -270,7 +275,13 @@ class Contents:
     def again(self, shown: Shown) -> str:
         """Returns the command that asks B again for its answer; empty where that cannot be done."""
         side, item = self.sides[1], shown.after.item
-        if side.configuration is None or not item or side.is_recorded or side.kind is TURNS:
+        if (
+            not side.is_stored
+            or side.configuration is None
+            or side.is_recorded
+            or side.kind is TURNS
+            or not item
+        ):
             return ""
         return shlex.join(["proctor", "retry", side.run, "--item", item])
 
@@ -286,7 +297,7 @@ class Contents:
         )
         p95 = latency(percentiles(times)["p95"]) if times else ""
         heading = side.part or side.label
-        if not heading and side.configuration is not None:
+        if not heading and side.is_stored and side.configuration is not None:
             heading = side.bench or side.source
         return SideFigures(
             letter=letter,

@@ -91,6 +91,15 @@ def test_what_differs_between_the_runs_is_one_line(before: Any, after: Any, sent
         assert contents.differences == "No setting differs."
 
 
+def test_settings_of_reports_are_not_all_settings() -> None:
+    """A report contains a few: that none of them differs proves nothing."""
+    line = [case_line(1, "yes", known=ALIKE)]
+    for models, sentence in ((["m"], "Of the settings in the reports, none differs"), (["n"], "Of what the")):
+        with comparison(line, line, configurations=({"models": ["m"]}, {"models": models})) as contents:
+            one, other = (side._replace(is_stored=False) for side in contents.sides)
+            assert replace(contents, sides=(one, other)).differences.startswith(sentence)
+
+
 def test_other_inputs_and_criteria_are_counted_by_case() -> None:
     """What was asked belongs to what differs, wherever a run says it."""
     before = [case_line(number, "yes", known=ALIKE) for number in range(3)]
