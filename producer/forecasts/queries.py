@@ -20,7 +20,7 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast | None:
     from producer.queries.load import asked_by, choose, start_at  # noqa: PLC0415 - same
 
     baselines = read_baselines(source)
-    run = asked_by(baselines.api, options.queries) if baselines.api else options.queries
+    run = asked_by(baselines.api, options.queries)
     following = start_at(baselines.queries, run.start_from or None)
     chosen = choose(following, options.query_choice)
     repeats = f" × {plural(run.repeat, 'repeat')}" if run.repeat > 1 else ""  # noqa: RUF001 - a product

@@ -28,18 +28,16 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
     Raises:
         InputError: the source breaks its contract, or no query has the id to start from.
     """
-    found, query_run = options.baselines, options.queries
+    found = options.baselines
     baselines = found if isinstance(found, Baselines) else read_baselines(source)
     for warning in baselines.warnings:
         options.on_warning(warning)
-    if baselines.api is not None:
-        query_run = asked_by(baselines.api, query_run)
+    query_run = asked_by(baselines.api, options.queries)
     following = start_at(baselines.queries, query_run.start_from or None)
     queries = choose(following, options.query_choice)
     if options.redactor is not None:
         queries = redacted(queries, options.redactor)
-    for query in queries if query_run.http else ():
-        _check_request(source.name, query_run, query)
+    _check_requests(source.name, query_run, queries)
     total = len(queries) * query_run.repeat
     items = (
         (f"{query.id} #{again + 1}" if again else query.id, encode_baseline(query))
@@ -56,11 +54,6 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
         offset=len(baselines.queries) - len(following),
         together=min(query_run.concurrency, size),
     )
-    layouts = [
-        OPTIONS_LAYOUT if run.fold_apostrophes else FIRST_LAYOUT,
-        PACKED_LAYOUT if dictionary else FIRST_LAYOUT,
-        TARGETS_LAYOUT if run.http else FIRST_LAYOUT,
-    ]
     stored = msgspec.to_builtins(run)
     return RunInput(
         item_chunks(items, size),
@@ -68,12 +61,19 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
         [f"{key}={value}" for key, value in stored.items() if key != "version"],
         max_open_chunks=open_chunks,
         files=dictionary,
-        layout=max(layouts),
+        layout=PACKED_LAYOUT if dictionary else _layout(run),
         run_id=lambda now_ms, copy: run_id_at(now_ms, copy=copy),
     )
 
 
-def asked_by(api: HttpMapping, run: QueryRun) -> QueryRun:
+def _layout(run: QueryRun) -> int:
+    """Returns the layout that workers must know for the settings of a run."""
+    if run.http is not None:
+        return TARGETS_LAYOUT
+    return OPTIONS_LAYOUT if run.fold_apostrophes else FIRST_LAYOUT
+
+
+def asked_by(api: HttpMapping | None, run: QueryRun) -> QueryRun:
     """Returns the settings of a run whose file says how the API is asked; `--api-url` is another host for it.
 
     Raises:
@@ -83,6 +83,8 @@ def asked_by(api: HttpMapping, run: QueryRun) -> QueryRun:
     >>> asked_by(api, QueryRun()).api_url, asked_by(api, QueryRun("http://other")).http.request.url
     ('http://h:1', 'http://other/chat')
     """
+    if api is None:
+        return run
     usual = QueryRun()
     for option, given, default in (
         ("--method", run.method, usual.method),
@@ -110,8 +112,8 @@ def _at_host(request: HttpRequest, api_url: str) -> HttpRequest:
     return msgspec.structs.replace(request, url=f"{api_url.rstrip('/')}/{below}")
 
 
-def _check_request(name: str, run: QueryRun, query: Baseline) -> None:
-    """Renders the request of a query.
+def _check_requests(name: str, run: QueryRun, queries: Sequence[Baseline]) -> None:
+    """Renders the requests of a run whose file says how its API is asked.
 
     Raises:
         InputError: a template names a value that is not there, or cannot be rendered.
@@ -120,12 +122,13 @@ def _check_request(name: str, run: QueryRun, query: Baseline) -> None:
         return
     session = run.http.session
     brought = dict.fromkeys(session.take, "-") if session else {}
-    try:
-        rendered_request(run.http.request, query_values(query.query, query.model_dump(), brought))
-    except TemplateProblem as problem:
-        raise InputError(
-            f"{name}: api, query {query.id}: {problem.what}", hint="vars.NAME is the key NAME of a query"
-        ) from None
+    for query in queries:
+        values = query_values(query.query, query.model_dump(), brought)
+        try:
+            rendered_request(run.http.request, values)
+        except TemplateProblem as problem:
+            what = f"{name}: api, query {query.id}: {problem.what}"
+            raise InputError(what, hint="vars.NAME is the key NAME of a query") from None
 
 
 def redacted(queries: Sequence[Baseline], redactor: Redactor) -> list[Baseline]:

@@ -110,6 +110,15 @@ def _found(path: str, values: Mapping[str, Any]) -> Any:
     return value
 
 
+def is_quick(request: HttpRequest) -> bool:
+    """Whether each text of a request is plain, or a name alone.
+
+    >>> [is_quick(HttpRequest("http://h", body=text)) for text in ("{{ input }}", "{{ input|upper }}")]
+    [True, False]
+    """
+    return all(not is_template(text) or _WHOLE.fullmatch(text) for text in texts_in_request(request))
+
+
 def texts_in_request(request: HttpRequest) -> list[str]:
     """Returns all texts of a request that may be templates.
 

@@ -10,12 +10,15 @@
 A path that the address has already is not repeated.
 """
 
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
 OPENAI: Final = "openai"
 PROTOCOLS: Final = (OPENAI, "responses", "anthropic", "gemini", "ollama", "azure")
 """What `protocol` may be; the first is that of names which say nothing."""
+PLACES: Final = 256
+"""Names at endpoints that a process keeps in memory: a run calls a few of them thousands of times."""
 HTTP: Final = "http"
 """Of an application with a mapping of its own."""
 PREFIXES: Final = {
@@ -47,6 +50,7 @@ _HOSTS: Final = {
 _AZURE_HOST: Final = ".openai.azure.com"
 
 
+@lru_cache(PLACES)
 def protocol_of(model: str, api_base: str, given: str = "") -> str:
     """Returns the protocol of a model at an endpoint.
 

@@ -13,7 +13,7 @@ import msgspec
 
 from shared.codecs.json_pointers import at
 from shared.contracts.merged_options import merge_headers
-from shared.templates.rendered_requests import rendered_request, template_values
+from shared.templates.rendered_requests import is_quick, rendered_request, template_values
 from shared.templates.template_texts import MARKS, TemplateProblem
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.http_mapping import HttpMapping, HttpRequest, HttpSession
@@ -159,6 +159,11 @@ def http_call(request: HttpRequest, values: Mapping[str, Any], key: str = "") ->
         headers[name] = value
     bearer = {"Authorization": f"Bearer {key}"} if key else {}
     return HttpCall("", rendered.body, merge_headers(bearer, headers), rendered.url, rendered.method)
+
+
+async def rendered_where(mapping: HttpMapping, make: Callable[[], HttpCall]) -> HttpCall:
+    """Makes a request, in a thread where its templates may take their time."""
+    return make() if is_quick(mapping.request) else await asyncio.to_thread(make)
 
 
 def content_of(call: HttpCall) -> dict[str, Any]:

@@ -5,7 +5,6 @@ The direct client costs a thirtieth of litellm, which is imported before the fir
 time or limit pays either.
 """
 
-import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -51,7 +50,14 @@ from worker.upstream.embeddings import (
 )
 from worker.upstream.exchange import MAX_ERROR_BYTES, exchange, failure_of, read_body, since_ms
 from worker.upstream.failures import UpstreamError, kept_error
-from worker.upstream.http_applications import HttpSessions, content_of, http_application, session_call, taken
+from worker.upstream.http_applications import (
+    HttpSessions,
+    content_of,
+    http_application,
+    rendered_where,
+    session_call,
+    taken,
+)
 from worker.upstream.protocols.openai_chat import CHAT_PATH
 from worker.upstream.protocols.wire_protocols import wire_protocol
 from worker.upstream.request_forms import PrefixMarks, in_form, refuses_form
@@ -245,7 +251,7 @@ class DirectClient:
 
         async def ask(session: Mapping[str, Any]) -> ModelReply:
             protocol = http_application(mapping, session)
-            call = await asyncio.to_thread(protocol.request, request, key)  # templates may take their time
+            call = await rendered_where(mapping, partial(protocol.request, request, key))
             began = perf_counter()
             completion, _ = await self._sent(target, call, partial(_read_whole, protocol))
             return completion.as_reply(since_ms(began))

@@ -4,7 +4,6 @@ Knows sockets, timeouts and how a request is made of a run's settings; what the 
 `worker.queries.reply`. A redirect is not followed: it is a refusal, and what it says is the error.
 """
 
-import asyncio
 import dataclasses
 import json
 import os
@@ -34,7 +33,7 @@ from worker.upstream.completion import HttpCall, decoded
 from worker.upstream.credentials import own_headers
 from worker.upstream.exchange import exchange, read_body, since_ms
 from worker.upstream.failures import UpstreamError
-from worker.upstream.http_applications import HttpSessions, content_of, http_call, taken
+from worker.upstream.http_applications import HttpSessions, content_of, http_call, rendered_where, taken
 from worker.upstream.retry_after import read_retry_after
 
 T = TypeVar("T")
@@ -58,6 +57,8 @@ class QueryRequest:
     fields: FieldMap
     environment: Mapping[str, str]
     """Holds the variables that headers of the mapping name."""
+    is_mapped: bool = False
+    """Whether the file says how the API is asked."""
     sessions: HttpSessions = field(default_factory=HttpSessions)
 
     def call(self, query: str, variables: Mapping[str, Any], session: Mapping[str, Any]) -> HttpCall:
@@ -72,7 +73,7 @@ class QueryRequest:
     def failed(self, error: UpstreamError) -> Reply:
         """Reports why there is no answer, in the specification's words."""
         # A URL that cannot be called is in its words one where nobody listens.
-        is_unsent = error.reason is FailureReason.REFUSED and not error.status
+        is_unsent = error.reason is FailureReason.REFUSED and not error.status and not self.is_mapped
         reason = FailureReason.UNREACHABLE if is_unsent else error.reason
         is_documented = reason in DOCUMENT_WORDS and not error.is_proxy
         return failed_reply(
@@ -99,7 +100,8 @@ def build_request(run: QueryRun, environment: Mapping[str, str] = os.environ) ->
     places = {("answer" if name == "text" else name): pointer for name, pointer in mapping.answer.items()}
     known = {each.name for each in dataclasses.fields(FieldMap)}
     fields = FieldMap(**{name: pointer for name, pointer in places.items() if name in known})
-    return QueryRequest(mapping, headers, run.timeout_s, run.api_url, fields, environment)
+    is_mapped = run.http is not None
+    return QueryRequest(mapping, headers, run.timeout_s, run.api_url, fields, environment, is_mapped)
 
 
 def _mapping(run: QueryRun) -> HttpMapping:
@@ -157,27 +159,21 @@ async def send_once(
     Raises:
         UpstreamError: there is no answer; `QueryRequest.failed` says so in the specification's words.
     """
-    began = perf_counter()
-
-    async def sent(call: HttpCall, read: Callable[[aiohttp.ClientResponse], Awaitable[T]]) -> T:
-        return await exchange(
-            session,
-            call.method,
-            call.url,
-            read,
-            headers=request.headers_of(call),
-            timeout_s=request.timeout_s,
-            **_content(call),
-        )
 
     async def begin(asked: HttpSession) -> Mapping[str, Any]:
-        return taken(asked, await sent(http_call(asked.request, {}), _read_session))
+        call = http_call(asked.request, {})
+        return taken(asked, await _exchanged(session, request, call, _read_session))
 
     async def ask(brought: Mapping[str, Any]) -> Reply:
-        nonlocal began
-        call = await asyncio.to_thread(request.call, query, variables, brought)
-        began = perf_counter()
-        return await sent(call, read)
+        call = await rendered_where(request.mapping, partial(request.call, query, variables, brought))
+        return await _ask(session, request, call)
+
+    return await request.sessions.within(_SESSION, request.mapping.session, begin, ask)
+
+
+async def _ask(session: aiohttp.ClientSession, request: QueryRequest, call: HttpCall) -> Reply:
+    """Makes one call and reads its reply."""
+    began = perf_counter()
 
     async def read(response: aiohttp.ClientResponse) -> Reply:
         body = await read_body(response, MAX_REPLY_BYTES)
@@ -196,10 +192,28 @@ async def send_once(
         return reply
 
     try:
-        return await request.sessions.within(_SESSION, request.mapping.session, begin, ask)
+        return await _exchanged(session, request, call, read)
     except UpstreamError as error:
         error.latency_ms = since_ms(began)
         raise
+
+
+async def _exchanged(
+    session: aiohttp.ClientSession,
+    request: QueryRequest,
+    call: HttpCall,
+    read: Callable[[aiohttp.ClientResponse], Awaitable[T]],
+) -> T:
+    """Makes one call."""
+    return await exchange(
+        session,
+        call.method,
+        call.url,
+        read,
+        headers=request.headers_of(call),
+        timeout_s=request.timeout_s,
+        **_content(call),
+    )
 
 
 async def _read_session(response: aiohttp.ClientResponse) -> Any:
