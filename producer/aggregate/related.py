@@ -1,7 +1,9 @@
 """Measures how related the answers to a case are, for intervals that do not count them as independent."""
 
+from array import array
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import repeat
 from math import fsum
 from operator import add
 from typing import Final, NamedTuple
@@ -68,17 +70,27 @@ class ByCase:
     2.0
     """
 
-    __slots__ = ("_cases", "_known")
+    __slots__ = ("_kinds", "_numbers", "_of_case", "_positions")
 
     def __init__(self) -> None:
-        self._cases: dict[Hashable, Tally] = {}
-        self._known: dict[Tally, Tally] = {}
+        self._kinds: list[Tally] = [()]
+        """Counts that cases have; those that came out alike share them."""
+        self._numbers: dict[Tally, int] = {(): 0}
+        self._of_case = array("L")
+        """Number of its counts by the position of a case: a dictionary would have ten times the size."""
+        self._positions: dict[Hashable, int] = {}
 
     def add(self, case: Hashable, counts: Tally) -> None:
-        """Counts some answers of a case."""
-        before = self._cases.get(case)
-        found = counts if before is None else tuple(map(add, before, counts))
-        self._cases[case] = self._known.setdefault(found, found)  # cases that came out alike share one tuple
+        """Counts some answers of a case, which is named by its position, or by anything else."""
+        at = case if isinstance(case, int) else self._positions.setdefault(case, len(self._positions))
+        if at >= len(self._of_case):
+            self._of_case.extend(repeat(0, at + 1 - len(self._of_case)))
+        before = self._of_case[at]
+        found = tuple(map(add, self._kinds[before], counts)) if before else counts
+        number = self._numbers.setdefault(found, len(self._kinds))
+        if number == len(self._kinds):
+            self._kinds.append(found)
+        self._of_case[at] = number
 
     def effect(self, good: Sequence[int], of: Sequence[int]) -> float:
         """Returns the design effect of a share.
@@ -88,13 +100,17 @@ class ByCase:
             of: places of all that it is a share of.
         """
         shares = Counter[tuple[int, int]]()
-        for counts, number in Counter(self._cases.values()).items():
+        for kind, number in Counter(filter(None, self._of_case)).items():
+            counts = self._kinds[kind]
             shares[sum(counts[at] for at in good), sum(counts[at] for at in of)] += number
         return design_effect(shares)
 
 
 _WORDS: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED)
 _PASSED, _FAILED, _ERROR, _SKIPPED = range(len(_WORDS))
+_COUNTS: Final[Mapping[Outcome, Tally]] = {
+    outcome: tuple(int(outcome is word) for word in _WORDS) for outcome in Outcome
+}
 
 
 def counts_of(outcome: Outcome) -> Tally:
@@ -103,7 +119,7 @@ def counts_of(outcome: Outcome) -> Tally:
     >>> counts_of(Outcome.FAILED)
     (0, 1, 0, 0)
     """
-    return tuple(int(outcome is word) for word in _WORDS)
+    return _COUNTS[outcome]
 
 
 class OutcomeEffects(NamedTuple):

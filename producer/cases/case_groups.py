@@ -1,9 +1,11 @@
 """Adds up cases by prompt, by tag and by check: outcomes, costs, mean scores with intervals; pure."""
 
+from array import array
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import repeat
 from math import sqrt
 from typing import Any, Final
 
@@ -44,28 +46,36 @@ class ScoreMean:
     (0.5, 0.204, 0.1, 4)
     """
 
-    __slots__ = ("_clusters", "_n")
+    __slots__ = ("_is_met", "_n", "_totals", "_weights")
 
     def __init__(self) -> None:
-        self._clusters: dict[int, tuple[float, float]] = {}
+        self._totals, self._weights, self._is_met = array("d"), array("d"), bytearray()
         self._n = 0
 
     def add(self, case: int, score: float, weight: float = 1.0) -> None:
         """Counts the score of one answer to a case."""
-        total, weights = self._clusters.get(case % MOST_CLUSTERS, (0.0, 0.0))
-        self._clusters[case % MOST_CLUSTERS] = (total + weight * score, weights + weight)
+        cluster = case % MOST_CLUSTERS
+        if cluster >= len(self._is_met):
+            more = cluster + 1 - len(self._is_met)
+            self._is_met.extend(bytes(more))
+            self._totals.extend(repeat(0.0, more))
+            self._weights.extend(repeat(0.0, more))
+        self._totals[cluster] += weight * score
+        self._weights[cluster] += weight
+        self._is_met[cluster] = 1
         self._n += 1
 
     def summary(self) -> MeanScore | None:
         """Returns the mean with its bounds; None without scores, no bounds for a single case."""
-        weights = sum(weight for _, weight in self._clusters.values())
+        weights = sum(self._weights)
         if not weights:
             return None
-        mean = min(1.0, sum(total for total, _ in self._clusters.values()) / weights)
-        count = len(self._clusters)
+        mean = min(1.0, sum(self._totals) / weights)
+        count = sum(self._is_met)
         if count == 1:
             return MeanScore(round(mean, 4), None, None, None, self._n)
-        squares = sum((total - mean * weight) ** 2 for total, weight in self._clusters.values())
+        clusters = zip(self._totals, self._weights, strict=True)
+        squares = sum((total - mean * weight) ** 2 for total, weight in clusters)
         error = sqrt(squares * count / (count - 1)) / weights
         low, high = max(0.0, mean - Z_95 * error), min(1.0, mean + Z_95 * error)
         return MeanScore(round(mean, 4), round(low, 4), round(high, 4), error, self._n)
