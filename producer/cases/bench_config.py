@@ -419,14 +419,12 @@ def _of_data_files(
     """Yields the cases of files of their own."""
     place = beside.root.at("test_cases_file")
     files = problems.attempt(partial(data_files, beside.config, place, config.data_files)) or ()
-    before = len(problems.found)
     for file in files:
         try:
             yield from read_rows(file, columns, problems)
         except InputError as error:
             problems.add(error)
-    if len(problems.found) == before:
-        columns.refuse_unused(beside.root.at("columns"))
+    problems.attempt(partial(columns.refuse_unused, beside.root.at("columns")))
 
 
 def _validators(

@@ -100,6 +100,8 @@ class Columns:
         Raises:
             InputError: there is one.
         """
+        if not self._targets:
+            return  # no file could be read
         for name in self.renamed.keys() - self._targets.keys():
             raise place.at(name).error(f"no data file has a column {shown(name)}", self._hint(name))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from io import StringIO
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 import click
@@ -154,18 +154,19 @@ def _case_ids(bench: Mapping[str, Any], path: Path | None) -> list[str]:
 
 
 def _data_rows(bench: Mapping[str, Any], path: Path | None) -> Iterator[Any]:
-    """Yields the rows of the file of cases that a configuration names."""
-    named = bench.get("test_cases_file")
-    if path is None or not isinstance(named, str):
-        return
+    """Yields the rows of the files of cases that a configuration names, but for patterns."""
     import csv  # noqa: PLC0415 - start-up: every command imports this module
 
-    text = _text_of(path.parent / named)
-    with suppress(csv.Error, ValueError):
-        if named.lower().endswith(".csv"):
-            yield from csv.DictReader(StringIO(text))
-        else:
-            yield from (json.loads(line) for line in text.splitlines() if line.strip())
+    named_files = bench.get("test_cases_file")
+    for named in [named_files] if isinstance(named_files, str) else _texts(named_files):
+        if path is None:
+            return
+        text, suffix = _text_of(path.parent / named), PurePath(named).suffix.lower()
+        with suppress(csv.Error, ValueError):
+            if suffix in {".csv", ".tsv"}:
+                yield from csv.DictReader(StringIO(text), delimiter="," if suffix == ".csv" else "\t")
+            elif suffix in {".jsonl", ".ndjson"}:
+                yield from (json.loads(line) for line in text.splitlines() if line.strip())
 
 
 def _text_of(path: Path) -> str:

@@ -21,7 +21,8 @@ from tests.benchmarks.results import Figure, sized
 LATENCY_S: Final = 0.05
 IN_FLIGHT: Final = 100
 RECORDED: Final = 5_000
-CHECKED: Final = 10_000
+MANY: Final = 100_000
+"""The most cases that a run may have."""
 CASES: Final = (1_000, 5_000)
 NAMED: Final = 1_000
 LIMITED: Final = 300
@@ -48,7 +49,11 @@ def measured(scale: float) -> Iterator[Figure]:
 
 def measured_recorded(folder: Path, scale: float) -> Iterator[Figure]:
     """Measures cases whose answers are in a file."""
-    for name, write, full in (("all stages", recorded, RECORDED), ("five checks", recorded_checks, CHECKED)):
+    for name, write, full in (
+        ("all stages", recorded, RECORDED),
+        ("no check", recorded_unchecked, MANY),
+        ("five checks", recorded_checks, MANY),
+    ):
         count = sized(full, scale)
         files = write(folder, count)
         looped = measure([*bare_loops.COMMAND, "answers", files[-1]], bare_loops.ENV, folder)
@@ -157,9 +162,11 @@ def asked(folder: Path, count: int, **more: Any) -> Path:
 
 
 def bench(folder: Path, cases: list[dict[str, Any]], **more: Any) -> Path:
-    """Writes a bench; JSON is YAML."""
+    """Writes a bench with its cases in a file of their own; JSON is YAML."""
     path = folder / f"bench-{len(list(folder.iterdir()))}.yaml"
-    base = {"name": "bench", "system_prompt": "Answer.", "models": ["m"], "test_cases": cases}
+    data = path.with_suffix(".jsonl")
+    data.write_text("".join(json.dumps(case) + "\n" for case in cases), encoding="utf-8")
+    base = {"name": "bench", "system_prompt": "Answer.", "models": ["m"], "test_cases_file": data.name}
     path.write_text(json.dumps({**base, **more}), encoding="utf-8")
     return path
 
@@ -186,6 +193,11 @@ def recorded(folder: Path, number: int) -> list[str]:
     return [str(path), "--outputs", str(outputs)]
 
 
+def recorded_unchecked(folder: Path, number: int) -> list[str]:
+    """Writes cases with recorded answers of which nothing is required."""
+    return _with_outputs(folder, number)
+
+
 def recorded_checks(folder: Path, number: int) -> list[str]:
     """Writes cases with recorded answers and five checks each, two of them templates; each tenth differs."""
     checks = [
@@ -195,7 +207,12 @@ def recorded_checks(folder: Path, number: int) -> list[str]:
         {"number": 2.1, "tolerance": 0.2, "json_path": "$.millions"},
         {"json_schema": {"type": "object", "required": ["city", "millions"]}},
     ]
-    cases = [{"input": f"case {n}", "vars": {"n": n}} for n in range(number)]
+    return _with_outputs(folder, number, default_checks=checks)
+
+
+def _with_outputs(folder: Path, number: int, **more: Any) -> list[str]:
+    """Writes a bench, and an answer to each of its cases."""
+    cases = [{"id": f"case-{n}", "input": f"case {n}", "vars": {"n": n}} for n in range(number)]
     rows = [
         {
             "case": n,
@@ -204,7 +221,7 @@ def recorded_checks(folder: Path, number: int) -> list[str]:
         }
         for n in range(number)
     ]
-    outputs = folder / "checked.jsonl"
+    outputs = folder / "answers.jsonl"
     outputs.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    path = bench(folder, cases, default_checks=checks, config={"judge_model": None})
+    path = bench(folder, cases, config={"judge_model": None}, **more)
     return [str(path), "--outputs", str(outputs)]

@@ -24,8 +24,6 @@ from tests.benchmarks.watching import ROLES, RoleUsage, Watch, proctor_data, rol
 
 LATENCY_S: Final = 0.02
 IN_FLIGHT: Final = 100
-REPEATS: Final = 10
-"""Of each case: a bench has 10,000 cases at most."""
 SIZES: Final[Mapping[str, Sequence[int]]] = {
     "turns": (100_000, 330_000, 1_000_000),
     "cases, recorded": (10_000, 33_000, 100_000),
@@ -89,7 +87,7 @@ def measured(scale: float) -> Iterator[Figure]:
         for name, kind in kinds(url, f"{url}/v1", IN_FLIGHT).items():
             if name in SIZES:
                 leasts = enumerate(SIZES[name])
-                sizes = [sized(size, scale, least=100 * 3**at) // REPEATS * REPEATS for at, size in leasts]
+                sizes = [sized(size, scale, least=100 * 3**at) for at, size in leasts]
                 yield from measured_kind(name, kind.command, sizes)
 
 
@@ -97,7 +95,7 @@ def measured_kind(name: str, command: Command, sizes: Sequence[int]) -> Iterator
     """Measures three sizes of one kind."""
     runs, reads = list[Grown](), list[tuple[str, Costs]]()
     for items in sizes:
-        with grown(name, command, items) as (run, reading):
+        with grown(command, items) as (run, reading):
             yield figure(name, f"{items:,}", "time", run.seconds, "s").at(name, items)
             runs.append(run)
             if items == sizes[-1]:
@@ -149,13 +147,11 @@ def figure(name: str, parameter: str, measure: str, value: float, unit: str) -> 
 
 
 @contextmanager
-def grown(name: str, command: Command, items: int) -> Iterator[tuple[Grown, Reading]]:
+def grown(command: Command, items: int) -> Iterator[tuple[Grown, Reading]]:
     """Runs so many items; yields what that cost, and the run, whose server is still up."""
     with Watch(role_of) as watch, proctor_data() as (folder, settings):
         env = {**os.environ, **settings, "PROCTOR_CONFIRM_CALLS": str(10 * items)}
-        repeats = REPEATS if name.startswith("cases") else 1
-        run = ["run", "-q", *command(folder, items // repeats), "-o", folder / "out.jsonl"]
-        run += ["--repeat", str(repeats)] if repeats > 1 else []
+        run = ["run", "-q", *command(folder, items), "-o", folder / "out.jsonl"]
         data = folder / "data"
         with ensure(data, idle_s=1) as server:
             client: Any = server.client
