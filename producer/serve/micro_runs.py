@@ -28,6 +28,7 @@ from shared.kinds import TURNS
 from shared.ledger import Keep, Wake
 from shared.ledger.bounds import FIRST_LAYOUT
 from shared.names import FINAL_STATES, Outcome
+from shared.redaction import ID_DIGITS, Redactor, redactor_of
 from shared.runs import RunInfo
 from shared.runs.pages import ChunkFields, PageReader, TurnRow
 
@@ -116,6 +117,7 @@ class MicroRuns:
 
     def __init__(self, access: Access, namespace: str, summary_policy: str, keep: Keep) -> None:
         self._access, self.namespace, self._policy, self._keep = access, namespace, summary_policy, keep
+        self._redactor = redactor_of(access.settings)
         self.listener = token_hex(8)
         """Name under which the ledger tells which runs have ended."""
         self._made = 0
@@ -127,6 +129,8 @@ class MicroRuns:
             ProctorError: Redis does not take it; whether workers decide the turns is then unknown.
         """
         self._made += 1
+        if self._redactor is not None:
+            turns = [_redacted(turn, self._redactor) for turn in turns]
         run = f"{SERVED_PREFIX}{self.listener}-{self._made}"
         accepted_ms, ledger = now_ms(), self._access.ledger
         columns = TurnColumns(
@@ -266,6 +270,11 @@ class MicroRuns:
 _encode: Final = Encoder().encode
 _error: Final = Decoder(_ErrorLine).decode
 _kept: Final = Decoder(KeptResult).decode
+
+
+def _redacted(turn: AcceptedTurn, redactor: Redactor) -> AcceptedTurn:
+    """Takes personal data out of a turn before it is stored."""
+    return AcceptedTurn(redactor.text(turn.thread, ID_DIGITS), redactor.json(turn.line))
 
 
 def served(row: TurnRow) -> ServedTurn:

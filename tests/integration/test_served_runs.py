@@ -10,6 +10,7 @@ from producer.serve.micro_runs import MicroRuns
 from producer.serve.turn_bodies import AcceptedTurn
 from shared import keys
 from shared.ledger import Keep
+from shared.settings import Settings
 from tests.support.inline_worker import InlineWorker
 
 if TYPE_CHECKING:
@@ -17,12 +18,19 @@ if TYPE_CHECKING:
 
 TURNS = [AcceptedTurn(name, b'{"threadId":"%s","message":"ok"}' % name.encode()) for name in "aab"]
 USUAL = Keep()
+SETTINGS = Settings.from_environment({})
 
 
-def runs_on(worker: InlineWorker, client: "redis.Redis", keep: Keep = USUAL) -> MicroRuns:
+def runs_on(
+    worker: InlineWorker, client: "redis.Redis", keep: Keep = USUAL, settings: Settings = SETTINGS
+) -> MicroRuns:
     """Micro-runs whose wake-ups go to a worker inside the test."""
     access: Any = SimpleNamespace(
-        ledger=worker.ledger, client=client, publisher=worker, impatient_store=worker.store
+        ledger=worker.ledger,
+        client=client,
+        publisher=worker,
+        impatient_store=worker.store,
+        settings=settings,
     )
     return MicroRuns(access, "live", "guardrail", keep)
 
@@ -93,3 +101,20 @@ def test_what_is_kept_is_bounded(inline_worker: InlineWorker, redis_client: "red
     assert 0 < redis_client.pttl(stream) <= 60_000
     [day] = redis_client.scan_iter("proctor:ns:live:served:2*")
     assert 0 < redis_client.ttl(day) <= 24 * 3600
+
+
+def test_personal_data_is_taken_out_before_turns_are_stored(
+    inline_worker: InlineWorker, redis_client: "redis.Redis"
+) -> None:
+    """A mail address in a turn is found in no key, neither while it is decided nor after it was folded."""
+    inline_worker.register()
+    settings = Settings.from_environment({"PROCTOR_REDACT": "mail"})
+    runs = runs_on(inline_worker, redis_client, settings=settings)
+    secret = b"ann@secret.example"
+    line = b'{"threadId":"t","message":"write to %s","messageId":"m"}' % secret
+    micro = runs.submit([AcceptedTurn("t", line)])
+    for work in (lambda: None, inline_worker.work, lambda: runs.fold(micro)):
+        work()
+        dumps: list[Any] = [redis_client.dump(key) for key in redis_client.keys("*")]
+        assert not any(secret in dump for dump in dumps)
+    assert counted(redis_client)["turns s6"] == 1
