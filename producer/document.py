@@ -14,6 +14,7 @@ from producer.report.interfaces import ReadsFiles, Report, Totals, TurnText
 from producer.report.run_report import RunReport
 from producer.review.answer_labels import NO_REVIEW, Review
 from producer.review.label_store import review_of
+from shared.clock import iso_utc
 from shared.kinds import Kind, kind_named
 from shared.names import RunState
 from shared.runs import RunInfo, RunStore
@@ -124,6 +125,7 @@ def document_of(
         counts=counts,
         summary=summary,
         files=tuple(files),
+        texts_forgotten_at=UNSET if info.forgotten_ms is None else iso_utc(info.forgotten_ms),
         exit=exit_code(info.state, judged, misses=totals.misses(), is_cut=is_cut_by_failure(info, counts)),
     )
     if not gates:

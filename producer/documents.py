@@ -263,6 +263,9 @@ class RunDocument(Part, Generic[S], kw_only=True, frozen=True):
     files: tuple[WrittenFile, ...]
     exit: Exit
     gates: tuple[JudgedGate, ...] | UnsetType = UNSET
+    texts_forgotten_at: Annotated[
+        Time | UnsetType, Meta(description="When its texts were deleted; absent of a run that has them.")
+    ] = UNSET
 
     @property
     def missed_gates(self) -> Sequence[JudgedGate]:

@@ -108,6 +108,14 @@ class RunsRemoved(Part, kw_only=True, frozen=True):
     exit: Exit = 0
 
 
+class TextsForgotten(Part, kw_only=True, frozen=True):
+    """What runs forget prints with --json."""
+
+    schema_version: Version = SCHEMA_VERSION
+    forgotten: tuple[str, ...]
+    exit: Exit = 0
+
+
 class ListedRun(Part, frozen=True):
     """A run in a list."""
 

@@ -12,6 +12,7 @@ A run's keys end with the run, a namespace's with the last run that uses it, chu
     ended:{listener}                                                             a process that waits for runs
     ns:{namespace}:served:{day}, ns:{namespace}:served:turns                     turns of `proctor serve`
     ns:{namespace}:own|at|mem|req|runs, ns:{namespace}:in:{thread}               a namespace
+    texts:forgetting                                                             the retention of texts
     limits limits:used limit:{scope} permits:{scope}                             bounds of calls to upstreams
     cache:hits cache:a:{digest} cache:f:{digest}                                 answers of models
     counters counters:calls counters:upstreams counters:batch:{process}          counters of the fleet
@@ -205,6 +206,8 @@ LIMITS_KEY: Final = PREFIX + "limits"
 """Hash: model, provider or API URL to the limits that a person has set, as JSON."""
 SCOPES_KEY: Final = PREFIX + "limits:used"
 """Sorted set: scopes that were called through lately, by the time of the first call, epoch milliseconds."""
+FORGETTING_KEY: Final = PREFIX + "texts:forgetting"
+"""String: while it is there, a worker looks for runs whose texts are no longer kept."""
 CACHE_HITS_KEY: Final = PREFIX + "cache:hits"
 """Hash: `hits`, `misses` and `stored` answers of models, for display."""
 

@@ -228,6 +228,8 @@ class Settings:
     """Seconds for which the threads of a named namespace are kept after their last commit."""
     cache_ttl_s: int = _setting(CACHE_TTL_S, _positive_whole)
     """Seconds for which a model's answer is reused for identical requests."""
+    texts_ttl_s: int | None = _setting(None, _positive_whole)
+    """Seconds after a run's end until workers delete its texts and keep its figures; by default never."""
     redact: str | None = _setting(None, _rules)
     """What is replaced in texts before they are stored: `mail`, `card` or both."""
     redact_patterns: str | None = _setting(None, _patterns, mask=mask_secret)
@@ -300,6 +302,11 @@ class Settings:
         if "data_dir" not in values:
             values["data_dir"] = default_data_dir(env)
         return cls(**values, origins=MappingProxyType(found_in))
+
+    @property
+    def answers_ttl_s(self) -> int:
+        """Seconds for which answers of models are cached: no longer than other texts are kept."""
+        return min(self.cache_ttl_s, self.texts_ttl_s or self.cache_ttl_s)
 
     def override(self, origin: str, **values: Any) -> Self:
         """Returns settings with other values; `origin` is where they come from, such as `--redis`."""

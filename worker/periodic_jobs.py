@@ -5,6 +5,7 @@
                process searches for lost wake-ups with it; a draining one registers with capacity 0.
     renewer    each second: one `renew` for every lease of the process; brings back the states of the runs,
                so that pause and cancel reach the chunks in work within about a second
+    retention  each minute, with a retention of texts: deletes those of runs that ended before it
     sentinel   each second, behind sentinels: queries the master, see `shared.server.client.follow_master`
 
 They are threads of their own because publishing may wait for a broker that is away, and a lease must not.
@@ -17,8 +18,11 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
+from shared.clock import now_ms
 from shared.errors import RedisRefusingError, RedisUnreachableError
 from shared.kinds import Kind
+from shared.runs import RunStore
+from shared.runs.forgetting import forget_old_texts
 from worker.process import WorkerProcess
 
 IDLE_TICKS: Final = 2
@@ -28,6 +32,8 @@ UNACKED_LEASES: Final = 4
 """Unacknowledged deliveries are removed after this many times a lease; checked at the same interval."""
 STOP_S: Final = 1.0
 """How long the end of the process waits for each of the two jobs."""
+RETENTION_S: Final = 60.0
+"""Interval of searches for runs whose texts are to be deleted; one worker of the fleet makes them."""
 FOLLOW_S: Final = 1.0
 """Interval of queries to the sentinels."""
 
@@ -102,6 +108,10 @@ class PeriodicJobs:
             PeriodicThread("steward", period_s, self._tick, process.exit_with),
             PeriodicThread("renewer", period_s, self._renew, process.exit_with),
         ]
+        if process.settings.texts_ttl_s is not None:
+            self._threads.append(
+                PeriodicThread("retention", RETENTION_S, self._forget_old_texts, process.exit_with)
+            )
         if follow is not None:
             self._threads.append(PeriodicThread("sentinel", FOLLOW_S, follow, process.exit_with))
 
@@ -111,7 +121,7 @@ class PeriodicJobs:
             thread.start()
 
     def stop(self) -> None:
-        """Ends both jobs; a tick that is under way would register the process again after it has left."""
+        """Ends the jobs; a tick that is under way would register the process again after it has left."""
         for thread in self._threads:
             thread.stop()
         for thread in self._threads:
@@ -151,6 +161,15 @@ class PeriodicJobs:
         if self._idle_ticks >= IDLE_TICKS:
             logger.info("nothing left to do")
             self._process.drain()
+
+    def _forget_old_texts(self) -> None:
+        kept_s = self._process.settings.texts_ttl_s
+        if kept_s is None:
+            return
+        caller = self._process.ledger.caller
+        forgotten = forget_old_texts(caller.client, RunStore(caller.client), kept_s=kept_s, now_ms=now_ms())
+        if forgotten:
+            logger.info("texts forgotten", extra={"runs": forgotten})
 
     def _renew(self) -> None:
         held, asked_s = self._process.leases.held(), monotonic()

@@ -103,7 +103,7 @@ class WorkerProcess:
             on_unreachable=self.exit_with,
             session=self.loop.session,
             confirm=self.leases.confirm,
-            cache_ttl_s=self.settings.cache_ttl_s,
+            cache_ttl_s=self.settings.answers_ttl_s,
             redactor=redactor_of(self.settings),
         )
 

@@ -21,6 +21,7 @@ from producer.cases.rescore import model_config
 from producer.cases.unknown_models import BY_FILE, unknown_model
 from shared.contracts.case_run import CasePayload, CaseRun
 from shared.errors import UsageError
+from shared.ledger.ledger import texts_forgotten
 from shared.runs import RunInfo, RunStore
 from shared.upstream.model_target import DEFAULT_TIMEOUT_S, ModelTarget
 from worker.validation.pairwise import CHOICES, SYSTEM, WINNER, comparison_prompt, read_choice
@@ -70,6 +71,8 @@ def comparison_of(info: RunInfo, model: str | None, criterion: str | None, by: B
     """
     if not kinds.of(info.kind).traits.can_rescore:
         raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models to cases are ranked")
+    if info.forgotten_ms is not None:
+        raise texts_forgotten(info.run)
     written = CaseRun.from_snapshot(info.snapshot).pairwise
     found = RankingTerms(model or written.get("model", ""), criterion or written.get("criterion", ""), by)
     if not found.model or not found.criterion:

@@ -18,6 +18,7 @@ from shared.contracts.case_hashes import CaseHashes
 from shared.contracts.case_run import CasePayload, CaseRun, read_shared_vars
 from shared.contracts.checks import Check
 from shared.errors import UsageError
+from shared.ledger.ledger import texts_forgotten
 from shared.runs import RunInfo, RunStore
 from shared.upstream.model_target import ModelTarget
 from shared.upstream.prices import GivenPrice
@@ -52,6 +53,8 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
     """
     if not kinds.of(info.kind).traits.can_rescore:
         raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models are judged again")
+    if info.forgotten_ms is not None:
+        raise texts_forgotten(info.run)
     run = CaseRun.from_snapshot(info.snapshot)
     positions, cases = dict[int, int](), list[dict[str, Any]]()
     prompts, hashes = dict[str, None](), dict[int, CaseHashes]()

@@ -181,6 +181,8 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
         info = find_run(session, named)
     except UnknownRunError as error:
         raise UnknownRunError(f"{error.message}, and no file", hint=error.hint, run=error.run) from None
+    if info.forgotten_ms is not None:
+        session.output.warn(f"the texts of {info.run} were forgotten: its figures and verdicts are compared")
     return side_of_run(session.access.store, info, resources, tag=tag)
 
 

@@ -7,12 +7,13 @@ from typing import Final
 
 from producer import api
 from producer.cli.session import Session
-from producer.service_documents import ListedRun, RunsDocument, RunsRemoved, StateDocument
+from producer.service_documents import ListedRun, RunsDocument, RunsRemoved, StateDocument, TextsForgotten
 from producer.stored_runs import run_of_alias
-from shared.clock import iso_utc
+from shared.clock import iso_utc, now_ms
 from shared.errors import UnknownRunError
 from shared.names import RunState
 from shared.runs import RunInfo, RunStore
+from shared.runs.forgetting import compact, forget_texts
 
 LOOKED_AT: Final = 200
 """Runs that are searched for a mistyped id."""
@@ -78,6 +79,18 @@ def remove_runs(session: Session, names: Sequence[str]) -> RunsRemoved:
     for run in found:
         session.access.ledger.remove(run)
     return RunsRemoved(removed=found)
+
+
+def forget_runs(session: Session, names: Sequence[str]) -> TextsForgotten:
+    """Deletes the texts of runs and keeps their figures, after a question."""
+    found = list({info.run: info for info in (find_run(session, name) for name in names)}.values())
+    session.confirm(f"forget all texts of {', '.join(info.run for info in found)}?")
+    client = session.access.ledger.caller.client
+    for info in found:
+        forget_texts(client, info, now_ms())
+    if session.settings.redis_url is None:
+        compact(client)
+    return TextsForgotten(forgotten=tuple(info.run for info in found))
 
 
 def listed(info: RunInfo, why: str = "") -> ListedRun:

@@ -34,9 +34,7 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
         options.on_warning(warning)
     query_run = asked_by(baselines.api, options.queries)
     following = start_at(baselines.queries, query_run.start_from or None)
-    queries = choose(following, options.query_choice)
-    if options.redactor is not None:
-        queries = redacted(queries, options.redactor)
+    queries = redacted(choose(following, options.query_choice), options.redactor)
     _check_requests(source.name, query_run, queries)
     total = len(queries) * query_run.repeat
     items = (
@@ -131,8 +129,10 @@ def _check_requests(name: str, run: QueryRun, queries: Sequence[Baseline]) -> No
             raise InputError(what, hint="vars.NAME is the key NAME of a query") from None
 
 
-def redacted(queries: Sequence[Baseline], redactor: Redactor) -> list[Baseline]:
+def redacted(queries: list[Baseline], redactor: Redactor | None) -> list[Baseline]:
     """Returns queries without what the rules of an installation find; they were validated before."""
+    if redactor is None:
+        return queries
     return [Baseline.model_construct(**redactor.value(query.model_dump())) for query in queries]
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from msgspec import UNSET
+
 from producer.documents import AnyRun, Percentiles
 from producer.report.figures import Figure, Labelled, ShownIn, Table, Unit
 from producer.report.run_verdict import Verdict
@@ -95,7 +97,11 @@ class RunReport:
     def lines_in(self, place: ShownIn) -> Sequence[FigureLine]:
         """Returns the figures of the whole run that are shown in a place, the outcomes first."""
         first = self.figures if place is ShownIn.PAGE else [*self.outcomes, *self.figures]
-        return [line for line in (FigureLine(first), *self.lines) if line.figures and place in line.places]
+        return [
+            line
+            for line in (FigureLine(first), *self.lines, *_forgotten(self.run))
+            if line.figures and place in line.places
+        ]
 
     def noting(self, sentences: Iterable[str]) -> "RunReport":
         """Returns the report with further sentences on its verdict; empty ones are left out."""
@@ -120,6 +126,12 @@ def headline_of(document: AnyRun, what: str, *, per_s: str = "") -> str:
         done = f"{counts.done:,} of {counts.total:,} done ({share(counts.done, counts.total)})"
         return f"{document.state}: {what}, {done}"
     return f"{document.state}: {what} in {duration(seconds)}{per_s and f' ({per_s})'}"
+
+
+def _forgotten(document: AnyRun) -> Sequence[FigureLine]:
+    """Says when the texts of a run were deleted; nothing of a run that has them."""
+    at = document.texts_forgotten_at
+    return [] if at is UNSET else [FigureLine([Labelled("forgotten", at)], "texts")]
 
 
 def names_of(document: AnyRun, bench: str = "") -> Sequence[str]:

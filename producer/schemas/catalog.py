@@ -89,6 +89,7 @@ OUTPUTS: Final[Mapping[str, Document | ByTag]] = {
         "What run, watch, resume, retry, rescore and runs show print with --json: one run.", _RUNS
     ),
     "runs": Document(service_documents.RunsDocument),
+    "runs-forget": Document(service_documents.TextsForgotten),
     "runs-rm": Document(service_documents.RunsRemoved),
     "schemas": Document(service_documents.SchemasDocument),
     "show": Document(service_documents.ItemsDocument, lists={"items": tuple(_LINES.values())}),

@@ -532,6 +532,8 @@ class Ledger:
                 return wire.wakes_from(wakes)
             case [b"none"]:
                 raise UsageError(f"run {run} has nothing to retry")
+            case [b"no", b"forgotten"]:
+                raise texts_forgotten(run)
             case [b"no", bytes(state)]:
                 raise RunStateError(
                     f"run {run} is {state.decode()} and cannot be retried now",
@@ -667,6 +669,15 @@ def committed(answer: Sequence[object]) -> Committed:
             return Committed("ok", list(map(bool, accepted)), state.decode(), wire.wakes_from(wakes))
         case _:
             return Committed("lost", [], "", [])
+
+
+def texts_forgotten(run: str) -> RunStateError:
+    """Builds the error for a run whose texts are needed and were forgotten.
+
+    >>> texts_forgotten("r1").message
+    'the texts of run r1 were forgotten'
+    """
+    return RunStateError(f"the texts of run {run} were forgotten", hint="run its file again")
 
 
 def unknown(run: str) -> UnknownRunError:

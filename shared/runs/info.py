@@ -26,6 +26,8 @@ PATIENCE_S: Final = 60.0
 """How long reads are retried while Redis is unavailable."""
 PATH_KEY: Final = "path"
 """Key in a snapshot of the path of the input, as it was submitted; absent for a stream."""
+FORGOTTEN: Final = "forgot"
+"""Field of a run: when its texts were forgotten, epoch milliseconds; absent of a run that has them."""
 TALLY_PREFIX: Final = "n:"
 """Prefix of a run's progress counters."""
 
@@ -68,6 +70,8 @@ class RunInfo:
     """Cost of its calls by its budget; None without a cost cap."""
     layout: int = FIRST_LAYOUT
     """Workers that do not know this layout leave it alone."""
+    forgotten_ms: int | None = None
+    """Time when its texts were forgotten; None of a run that has them."""
 
     @property
     def is_final(self) -> bool:
@@ -390,6 +394,7 @@ def _info(run: str, fields: Mapping[bytes, bytes], threads: int, spent: bytes | 
         idle_ms=number["idle"],
         spent_usd=None if spent is None else int(spent) / NANOS,
         layout=int(words.get("v") or FIRST_LAYOUT),
+        forgotten_ms=int(words[FORGOTTEN]) if FORGOTTEN in words else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""`proctor runs list|show|rm`: the runs in Redis."""
+"""`proctor runs list|show|forget|rm`: the runs in Redis."""
 
 import click
 
@@ -12,7 +12,7 @@ from shared.names import RunState
 @group(invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List, show or remove runs [default: list]."""
+    """List, show, forget or remove runs [default: list]."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_runs)
 
@@ -68,3 +68,19 @@ def remove(session: Session, *, runs: tuple[str, ...]) -> None:
     else:
         for run in document.removed:
             session.output.data(f"{run} removed")
+
+
+@command.command("forget")
+@click.argument("runs", shell_complete=complete_runs, nargs=-1, required=True, metavar="RUN...")
+@pass_session
+def forget(session: Session, *, runs: tuple[str, ...]) -> None:
+    """Delete the texts of runs, permanently, and keep their figures."""
+    from producer.cli.run_lookup import forget_runs  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+    document = forget_runs(session, runs)
+    if session.options.json:
+        session.output.document(document)
+        return
+    for run in document.forgotten:
+        session.output.data(f"{run} has figures only")
+    session.output.note("answers of models may also be in the cache: `proctor cache clear`")

@@ -7,10 +7,11 @@
 --       number of chunks, anew ('' when stored answers will do); per chunk what it begins with and its number of parts; per part an index, or for turns
 --       thread, count, marks (see plan_entry), payload
 -- Returns {ok, wakes} · {none}: nothing to retry · {changed}: another retry came between · {no, state} ·
---         {unknown}
+--         {no, forgotten}: its texts were forgotten · {unknown}
 local run = read_run(ARGV[1])
 if not run then return {'unknown'} end
-local field = call('HMGET', run_key(run.id), 'op', 'gen', 'key', 'finished', 'anew')
+local field = call('HMGET', run_key(run.id), 'op', 'gen', 'key', 'finished', 'anew', 'forgot')
+if field[6] then return {'no', 'forgotten'} end
 if run.alien or run.state == 'loading' or run.state == 'cancelling' then return {'no', run.state} end
 if field[1] == ARGV[2] then return {'ok', top_up(run.kind, TOP_UP)} end
 local over = is_final[run.state]
