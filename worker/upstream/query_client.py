@@ -148,7 +148,7 @@ def _encoded(body: Any) -> bytes:
 async def send_once(
     session: aiohttp.ClientSession, request: QueryRequest, query: str, variables: Mapping[str, Any] = NO_VARS
 ) -> Reply:
-    """Sends a query once.
+    """Sends a query once. Longer than 40 lines: its steps share the request and when it began.
 
     Args:
         session: the process's.
