@@ -29,6 +29,8 @@ PROVIDER_NAMES: Final = {
     "xai": "x_ai",
 }
 """Providers that the conventions call otherwise than litellm."""
+_SPOKEN_BY: Final = {name: name for name in ("anthropic", "gemini", "ollama", "azure")}
+"""Providers of protocols, by which an `api_base` is taken for theirs."""
 OPENAI: Final = "openai"
 """Also whoever speaks its protocol and has no name of their own, as the conventions have it."""
 TRACED_OPTIONS: Final = ("top_p", "seed", "presence_penalty", "frequency_penalty")
@@ -50,7 +52,7 @@ def chat_attributes(request: ModelRequest, resend: int) -> dict[str, tracing.Val
     'gcp.gemini'
     """
     target = request.target
-    provider = "" if target.api_base else provider_of(target.model)
+    provider = provider_of(target.model) if not target.api_base else _SPOKEN_BY.get(target.spoken, "")
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": PROVIDER_NAMES.get(provider, provider) or OPENAI,

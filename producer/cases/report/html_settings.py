@@ -9,6 +9,7 @@ from producer.report.html.rendering import cut
 from shared.contracts.case_run import CaseRun
 from shared.scrubbing import scrubbed
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.protocol_names import OPENAI
 
 Facts = Sequence[tuple[str, str]]
 """Names and texts."""
@@ -85,8 +86,11 @@ def prompt_of(run: CaseRun, prompt: str, limit: int) -> Iterator[tuple[str, str]
 
 
 def place_of(target: ModelTarget) -> str:
-    """Names where a model is called, without a password."""
-    return scrubbed(target.api_base, []) if target.api_base else OF_PROVIDER
+    """Names where a model is called, without a password, and how, where that is not in OpenAI's protocol."""
+    if not target.api_base:
+        return OF_PROVIDER
+    how = "" if target.spoken == OPENAI else f" ({target.spoken})"
+    return scrubbed(target.api_base, []) + how
 
 
 def _parameters(run: CaseRun, models: Sequence[str], prompts: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,9 @@ from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
 from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.runs import RunInfo, TurnRow
+from shared.upstream.http_mapping import HttpMapping
 from shared.upstream.model_target import ModelTarget
+from shared.upstream.protocol_names import OPENAI
 
 PROMPT: Final = "prompt"
 """Name of the setting that has the templates of the prompts."""
@@ -96,7 +98,7 @@ def query_configuration(info: RunInfo) -> dict[str, Any]:
     return {
         "API": run.api_url,
         "request": f"{run.method} {run.path}",
-        "mapping": None if run.http is None else msgspec.json.encode(run.http).decode(),
+        "mapping": None if run.http is None else _mapping(run.http),
         "place of the query": run.query_at,
         "places in the reply": _options(run.places),
         "headers": _options(_hidden(run.headers)),
@@ -162,7 +164,22 @@ def _options(values: Mapping[str, Any]) -> Placed:
 
 
 def _endpoints(targets: Mapping[str, ModelTarget]) -> Placed:
-    return Placed({(model, ""): {"": each.api_base or USUAL_PLACE} for model, each in targets.items()})
+    return Placed({(model, ""): _endpoint(each) for model, each in targets.items()})
+
+
+def _endpoint(target: ModelTarget) -> dict[str, Any]:
+    """Returns where a model is called and how it is spoken to; headers of a mapping may carry secrets."""
+    if target.http is not None:
+        return {"": target.api_base, "http": _mapping(target.http)}
+    spoken = target.spoken if target.api_base else OPENAI
+    return {"": target.api_base or USUAL_PLACE} | ({} if spoken == OPENAI else {"protocol": spoken})
+
+
+def _mapping(mapping: HttpMapping) -> str:
+    """Writes a mapping with the names of its headers alone."""
+    names = dict.fromkeys(mapping.request.headers, "")
+    request = msgspec.structs.replace(mapping.request, headers=names)
+    return msgspec.json.encode(msgspec.structs.replace(mapping, request=request, session=None)).decode()
 
 
 def _calls(run: CaseRun, part: str) -> Placed:

@@ -120,6 +120,16 @@ def test_nothing_is_chance_that_was_edited(tmp_path: Path) -> None:
             'careful: {api_base: "http://localhost:4000',
             "endpoint of careful http://localhost:3000/v1 → http://localhost:4000/v1",
         ),
+        (
+            'careful: {api_base: "http://localhost:3000/v1"',
+            'careful: {api_base: "http://localhost:3000/v1", protocol: anthropic',
+            "endpoint.protocol of careful none → anthropic",
+        ),
+        (
+            'careful: {api_base: "http://localhost:3000/v1"',
+            'careful: {http: {url: "http://localhost:3000/v1", answer: /text}',
+            "One thing differs: endpoint.http of careful",
+        ),
         ("id: peru,", "id: peru, weight: 3,", "One thing differs: weight of case peru."),
         ("id: peru,", "id: peru, at_least: 0.5,", "One thing differs: expectation of case peru."),
         ("judge_model: null", "judge_model: openai/gpt-4o", "judges none → openai/gpt-4o"),
