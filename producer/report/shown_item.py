@@ -15,7 +15,7 @@ MARKS: Final = {
     Outcome.SKIPPED: "·",
 }
 """Marks of outcomes."""
-_QUOTES: Final = re.compile(r",? (which|it) begins: .*", re.DOTALL)
+_QUOTES: Final = re.compile(r"[,;]?\s*\b(which|it) begins: .*", re.DOTALL)
 """The beginning of an answer at the end of a reason."""
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from producer.cases.report.opened_rows import OpenedCase, opened
-from producer.cases.report.reasons import reason_of, without_answer
+from producer.cases.report.reasons import reason_of
 from producer.cases.report.wording import check_example, check_finding, check_line, dollars, latency
 from producer.documents import AnyRun
 from producer.report.cells import Size, plain
 from producer.report.interfaces import Paint, unpainted
 from producer.report.run_report import FailureExample, FailureGroup, Failures
+from producer.report.shown_item import without_quote
 from producer.report.to_terminal import ASKED, LINE_CHARS, in_line, indented, marked
 from producer.report.transcript import asked_line
 from producer.tables import boxed_table, panel
@@ -204,7 +205,7 @@ def _reasons(case: OpenedCase) -> list[_Finding]:
 
 def _brief(text: str) -> str:
     """Cuts a reason, and takes the answer out of it."""
-    return plain(without_answer(text), Size.TEXT)
+    return plain(without_quote(text), Size.TEXT)
 
 
 def _case(case: OpenedCase) -> list[str]:

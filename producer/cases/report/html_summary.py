@@ -15,7 +15,7 @@ from producer.report.html.charts import TONES, Point, Series, bars, scatter
 from producer.report.html.rendering import markup
 from producer.report.html.viewer import Fact, Metric
 from producer.tables import cut_middle
-from producer.text import bounds, percent, plural
+from producer.text import plural
 from shared.contracts.case_run import CaseRun
 from shared.runs import RunInfo
 
@@ -79,16 +79,8 @@ def _rated(model: ModelFigures, group: PromptModelFigures | None, column: Column
     if found.errors:
         facts.append(Fact(f"! {plural(found.errors, 'error')}", tone="e"))
     metric = Metric(cut_middle(name, HEAD_CHARS), NO_VERDICTS, cut_middle(over, HEAD_CHARS), facts=facts)
-    if not found.passed + found.failed:  # errors are no verdicts
-        return metric
-    interval = f"95%: {' to '.join(bounds(rate, 0))}"
-    return metric._replace(
-        value=percent(rate.value),
-        at=rate.value,
-        low=rate.low,
-        high=rate.high,
-        captions=(interval, f"{found.passed:,} of {rate.n:,}"),
-    )
+    has_verdicts = found.passed + found.failed  # errors are no verdicts
+    return metric.rated(rate, f"{found.passed:,} of {rate.n:,}") if has_verdicts else metric
 
 
 def _counted(model: ModelFigures, metric: Metric) -> Metric:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from producer.cases.report.opened_rows import OpenedCase
 from producer.cases.results import CaseResult, DifferencesFound
 from producer.report.cells import Size, plain
+from producer.report.shown_item import without_quote
 from shared.names import Outcome
 
 MOST_KINDS: Final = 20_000
@@ -16,8 +17,6 @@ GAP: Final = "…"
 NOT_ASKED: Final = "the run ended first"
 _VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[-+]?\d[\d.,]*')
 """Quoted words, lists, objects, and numbers."""
-_QUOTES: Final = re.compile(r"[,;]?\s*\b(which|it) begins: .*", re.DOTALL)
-"""The beginning of an answer, at the end of a reason: the answer itself stands below."""
 _PLACES: Final = re.compile(r"/\d+(?=/|$)")
 """Positions in a path."""
 
@@ -69,7 +68,7 @@ def reason_of(case: OpenedCase) -> Reason | None:
     if case.code:
         return _told(case.message or case.code)
     found = _difference(case.result.differing) or _check(case.result)
-    return found or _told(without_answer(case.message))
+    return found or _told(without_quote(case.message))
 
 
 def _told(message: str) -> Reason:
@@ -78,22 +77,13 @@ def _told(message: str) -> Reason:
     return Reason(text, kind, text if GAP in kind else kind)
 
 
-def without_answer(text: str) -> str:
-    """Takes the beginning of the answer out of a reason that stands beside the answer.
-
-    >>> without_answer('"Yes" is nowhere in the output, which begins: No')
-    '"Yes" is nowhere in the output'
-    """
-    return _QUOTES.sub("", text)
-
-
 def without_values(text: str) -> str:
     """Takes numbers and quoted values out of a sentence.
 
     >>> without_values('46 characters, at least 100 are needed'), without_values('contains_any: ["a", "b"]')
     ('… characters, at least … are needed', 'contains_any')
     """
-    bare = re.sub(r"…(\s*…)+", "…", _VALUES.sub(GAP, without_answer(plain(text, Size.REASON))))
+    bare = re.sub(r"…(\s*…)+", "…", _VALUES.sub(GAP, without_quote(plain(text, Size.REASON))))
     return plain(bare.rstrip(" …:.,;") or bare, Size.NAME)
 
 
@@ -123,7 +113,7 @@ def _check(result: CaseResult) -> Reason | None:
     if not (failed := result.failed_checks):
         return None
     check = failed[0]
-    text = without_answer(check.reason or f"{check.name} failed")
+    text = without_quote(check.reason or f"{check.name} failed")
     if check.score is not None and 0 < check.score < 1:
         text = f"{check.check} {check.score:.2f}: {text}"
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""

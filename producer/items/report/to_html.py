@@ -27,7 +27,7 @@ from producer.report.html.viewer import (
     strip,
     tools,
 )
-from producer.text import bounds, cost, duration, latency, percent, plural
+from producer.text import cost, duration, latency, plural
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.names import Outcome
 from shared.runs import RunInfo
@@ -158,17 +158,7 @@ def _metrics(document: ItemsRun) -> Iterator[Metric]:
             facts.append(Fact(f"✗ {counts.failed:,} failed", tone="f"))
         if counts.error:
             facts.append(Fact(f"! {counts.error:,} without", tone="e"))
-        interval = f"95%: {' to '.join(bounds(rate.rounded(), 0))}"
-        value = percent(rate.value)
-        yield Metric(
-            "Passed",
-            value,
-            at=rate.value,
-            low=rate.low,
-            high=rate.high,
-            captions=(interval, ""),
-            facts=facts,
-        )
+        yield Metric("Passed", "", facts=facts).rated(rate.rounded())
     else:
         number = counts.decided
         facts = [Fact(f"of {counts.total:,}")]

@@ -5,18 +5,17 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from producer.aggregate.queries import Target, targets
-from producer.documents import Rate
 from producer.queries.documents import CategoryMetrics, Metrics, QueriesRun
 from producer.queries.report.check_reasons import CheckCounts
 from producer.queries.report.reports import notes_of
-from producer.queries.report.run_report import answered, run_report, value_of, wanted
+from producer.queries.report.run_report import NAMES, answered, run_report, value_of, wanted
 from producer.report.figures import Column, Figure, Name, Table, Unit, interval_of
 from producer.report.html.charts import Series, rounded_up, stacked
 from producer.report.html.head import charts, facts_of, page_of, tables
 from producer.report.html.rendering import fill, markup
 from producer.report.html.viewer import Fact, Metric, Page, end, popover
 from producer.report.run_verdict import NO_ANSWERS, Verdict, shortfalls
-from producer.text import bounds, latency, percent, plural, sentence_of, share
+from producer.text import latency, percent, plural, sentence_of, share
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import LATENCY_THRESHOLD_MS
 from shared.names import RunState
@@ -42,13 +41,6 @@ _DEMANDS: Final[Mapping[str, str]] = {
     "latency": f"under {LATENCY_THRESHOLD_MS / 1000:g} s",
 }
 """What each check demands, for the legend."""
-_LABELS: Final[Mapping[str, str]] = {
-    "deflection_rate": "Deflection rate",
-    "citation_accuracy": "Citation accuracy",
-    "hallucination_rate": "Hallucination",
-    "oos_handling_rate": "OOS handling",
-    "avg_latency_ms": "Mean latency",
-}
 _SHARES_OF: Final[Mapping[str, str]] = {
     "deflection_rate": "in-scope answers",
     "citation_accuracy": "citable answers",
@@ -185,55 +177,34 @@ def _passed(document: QueriesRun) -> Metric:
         facts.append(Fact(f"✗ {counts.failed:,} failed", tone="f"))
     if counts.error:
         facts.append(Fact(f"! {counts.error:,} no answer", tone="e"))
-    return Metric(
-        "Passed",
-        percent(rate.value) if has_answer else NO_ANSWERS,
-        at=rate.value if has_answer else None,
-        low=rate.low,
-        high=rate.high,
-        captions=(_bounds(rate), ""),
-        facts=facts,
-        tone="" if has_answer else "dim",
-    )
+    metric = Metric("Passed", NO_ANSWERS, facts=facts, tone="" if has_answer else "dim")
+    return metric.rated(rate) if has_answer else metric
 
 
 def _target(target: Target, document: QueriesRun, measured_ms: float | None) -> Metric:
     """The card of one target."""
     summary = document.summary
     rate = summary.rates.of(target.metric) if target.status != "N/A" else None
-    measured = ""
-    if target.is_time and measured_ms is not None:
-        measured = f"measured {latency(measured_ms)}"
     verdict = {"PASS": Fact("✓ met", tone="p"), "FAIL": Fact("✗ missed", tone="f")}.get(target.status)
-    facts = [*filter(None, [verdict])]
+    facts, measured, aim = [*filter(None, [verdict])], "", f"target {wanted(target)}"
     if rate:
         facts.append(Fact(f"n = {rate.n:,} {_SHARES_OF[target.metric]}"))
         facts += list(_beside(target, summary.metrics))
     elif target.is_time and (times := summary.latency_ms):
         facts.append(Fact(f"P50 {latency(times.p50)}, P95 {latency(times.p95)}"))
         facts.append(Fact(f"{summary.metrics.latency_under_5s:.1f}% under 5 s"))
-    return Metric(
-        _LABELS[target.metric],
-        value_of(target),
-        at=rate.value if rate else None,
-        low=rate.low if rate else 0.0,
-        high=rate.high if rate else 0.0,
-        target=target.threshold / 100 if rate else None,
-        captions=(_bounds(rate) if rate else measured, f"target {wanted(target)}"),
-        facts=facts,
-        tone={"FAIL": "f", "N/A": "dim"}.get(target.status, ""),
-    )
+    if target.is_time and measured_ms is not None:
+        measured = f"measured {latency(measured_ms)}"
+    name, value = NAMES[target.metric], value_of(target)
+    tone = {"FAIL": "f", "N/A": "dim"}.get(target.status, "")
+    metric = Metric(name[0].upper() + name[1:], value, captions=(measured, aim), facts=facts, tone=tone)
+    return metric.rated(rate, aim)._replace(value=value, target=target.threshold / 100) if rate else metric
 
 
 def _beside(target: Target, metrics: Metrics) -> Iterator[Fact]:
     """Yields what a rate leaves out."""
     if target.metric == "citation_accuracy" and metrics.citation_na_queries:
         yield Fact(f"{metrics.citation_accuracy_raw:.1f}% with the {metrics.citation_na_queries:,} N/A")
-
-
-def _bounds(rate: Rate) -> str:
-    """Writes an interval; nothing without data."""
-    return f"95%: {' to '.join(bounds(rate, 0))}" if rate.n else ""
 
 
 class _Category(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from producer.aggregate.compared_items import CaseLine, ComparedCase, Line, QueryLine, TurnLine
-from producer.cases.report.reasons import without_answer
 from producer.queries.report.check_reasons import FAILED, PASSED, failures, word_of
 from producer.queries.results import AskedQuery
 from producer.report.cells import Size
+from producer.report.shown_item import without_quote
 from producer.report.transcript import answer_text, as_read, as_text
 from shared.contracts.checks import finding
 from shared.contracts.prompts import SYSTEM_ROLES
@@ -144,7 +144,7 @@ def case_reason(result: ComparedCase) -> str:
     failed_checks = [row for row in result.checks or () if row.passed is False]
     found = [finding(row.name, row.reason or "", None) for row in failed_checks]
     reasons = found or [result.message or ""]
-    return "; ".join(filter(None, (without_answer(text) for text in reasons)))
+    return "; ".join(filter(None, (without_quote(text) for text in reasons)))
 
 
 def texts_of_query(line: QueryLine) -> ItemTexts:

@@ -73,9 +73,11 @@ from zlib import compressobj
 
 import msgspec
 
+from producer.documents import Rate
 from producer.report.html.page_policy import NO_SCRIPT, policy_of, scripts_of, style_of
 from producer.report.html.rendering import fill, markup, readable
 from producer.report.html.spool import Spool
+from producer.text import bounds, percent
 from shared.names import Outcome
 
 TEMPLATE: Final = "report/html/viewer.html.j2"
@@ -193,6 +195,17 @@ class Metric(NamedTuple):
     """Of the value: `p`, `f`, `e` or nothing."""
     popover: str = ""
     """Id of what its name opens, see `popover`."""
+
+    def rated(self, rate: Rate, caption: str = "") -> "Metric":
+        """Returns it with a rate as its value, drawn as a bar with its interval.
+
+        >>> Metric("Passed", "no answers").rated(Rate(0.75, 0.3006, 0.9544, 4)).captions
+        ('95%: 30 to 95', '')
+        """
+        captions = (f"95%: {' to '.join(bounds(rate, 0))}", caption)
+        return self._replace(
+            value=percent(rate.value), at=rate.value, low=rate.low, high=rate.high, captions=captions
+        )
 
 
 class ColumnSpan(NamedTuple):

@@ -149,15 +149,15 @@ def test_metrics_stand_once_with_interval_and_target(tmp_path: Path) -> None:
         card(text, "OOS")
         == "OOS handling 50.0% 95%: 9 to 91 target ≥ 90% ✗ missed n = 2 out-of-scope answers"
     )
-    assert card(text, "Hallucination").startswith("Hallucination 12.5%")
-    assert card(text, "Mean") == (
-        "Mean latency 1,200 ms measured 1,234 ms target < 5,000 ms "
+    assert card(text, "Hallucination").startswith("Hallucination rate 12.5%")
+    assert card(text, "Average") == (
+        "Average latency 1,200 ms measured 1,234 ms target < 5,000 ms "
         "✓ met P50 1,234 ms, P95 1,234 ms 100.0% under 5 s"
     )
     assert card(text, "Passed") == (
         "Passed 50.0% 95%: 22 to 78 4 of 8 passed 44.4% of all 9 sent ✗ 4 failed ! 1 no answer"
     )
-    assert text.count("Mean latency") == text.count("Citation accuracy") == 1
+    assert text.count("Average latency") == text.count("Citation accuracy") == 1
     assert 'aria-label="83.3%, 95% interval 43.6 to 97.0%"' in text
 
 
@@ -190,7 +190,7 @@ def test_a_run_without_answers_has_no_rates(tmp_path: Path) -> None:
     text = page(tmp_path, query_rows([lost], never_sent=2), state=RunState.ABORTED)
     assert "Aborted: no answers, 1 error, 2 skipped" in words(text.split("<h1>")[1].split("</h1>")[0])
     assert card(text, "Deflection") == "Deflection rate no answers target ≥ 40%"
-    assert card(text, "Mean") == "Mean latency no answers target < 5,000 ms"
+    assert card(text, "Average") == "Average latency no answers target < 5,000 ms"
     strip = text.split('<ul class="strip')[1].split("</ul>")[0]
     assert "0.0%" not in strip
     assert "The six checks" not in text
