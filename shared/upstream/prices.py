@@ -124,7 +124,7 @@ class Tariff(NamedTuple):
         return usd / MILLION
 
     def most_usd(self, question: int, answer: int, tier: str = "") -> float:
-        """Returns what a call may cost at most: nothing is found in the cache, and no tier makes it cheaper.
+        """Returns what a call may cost at most: neither cache nor tier makes it cheaper, but perhaps dearer.
 
         Args:
             question: its tokens.
@@ -135,8 +135,9 @@ class Tariff(NamedTuple):
         0.00035
         """
         both = [self.rates(each, question) for each in ("", tier)]
-        asked = question * max(max(rates.input, rates.cache_write) for rates in both)
-        return (asked + answer * max(max(rates.output, rates.reasoning) for rates in both)) / MILLION
+        asked = max(max(rates.input, rates.cached, rates.cache_write) for rates in both)
+        said = max(max(rates.output, rates.reasoning) for rates in both)
+        return (question * asked + answer * said) / MILLION
 
 
 def tariff_of(model: str, prices: Mapping[str, GivenPrice]) -> Tariff | None:

@@ -6,7 +6,10 @@ from msgspec import structs
 from shared.upstream.prices import GivenPrice, cost_of, listed_models, tariff_of
 from shared.upstream.usage import Usage
 
-FLASH = {"m": GivenPrice(2.0, 8.0, 0.5, 2.5, 6.0, flex_factor=0.5, batch_factor=0.25)}
+FLASH = {
+    "m": GivenPrice(2.0, 8.0, 0.5, 2.5, 6.0, flex_factor=0.5, batch_factor=0.25),
+    "odd": GivenPrice(1.0, 1.0, 3.0, 2.0, 5.0, flex_factor=2.0),
+}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,9 @@ def test_what_is_not_known_costs_nobody_knows_what() -> None:
 
 
 @pytest.mark.parametrize("tier", ["", "flex", "priority", "batch", "other"])
-@pytest.mark.parametrize("model", ["gpt-5", "gpt-5.6", "claude-sonnet-4-5", "gemini/gemini-2.5-pro", "m"])
+@pytest.mark.parametrize(
+    "model", ["gpt-5", "gpt-5.6", "claude-sonnet-4-5", "gemini/gemini-2.5-pro", "m", "odd"]
+)
 def test_no_call_costs_more_than_it_reserves(model: str, tier: str) -> None:
     """Whatever the provider caches, writes, thinks or answers with, within the estimated lengths."""
     tariff = tariff_of(model, FLASH)
