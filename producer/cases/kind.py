@@ -72,6 +72,12 @@ class CaseRuns:
                 "  # no key: after `proctor sample-api` in another terminal",
             ),
             Example(
+                "http",
+                "an application over HTTP, asked as its users ask it",
+                ("http.yaml",),
+                "  # after `proctor sample-api` in another terminal",
+            ),
+            Example(
                 "freeform", "answers of models side by side, not judged", ("freeform.yaml",), _SAMPLE_MODELS
             ),
         ),

@@ -118,6 +118,7 @@ def test_options_of_cases_are_refused_elsewhere(tmp_path: Path, capsys: pytest.C
     [
         ([], ["bench.config.yaml", "validators.py"]),
         (["--kind", "prompts"], ["prompts.yaml"]),
+        (["--kind", "http"], ["http.yaml"]),
         (["--kind", "freeform"], ["freeform.yaml"]),
         (["--kind", "queries"], ["baselines.json"]),
         (["--kind", "turns"], ["turns.jsonl"]),
