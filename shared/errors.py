@@ -62,6 +62,25 @@ class InputError(UsageError):
     code = "input"
 
 
+class WrongInput(ValueError):  # noqa: N818 - it is what is wrong in a file, and read as that
+    """Something is wrong in a part of an input; whoever knows its place makes an `InputError` of it.
+
+    Args:
+        what: what is wrong.
+        hint: how to mend it; may be empty.
+        path: where in the part: keys and positions.
+        line: where in its text, from 1.
+
+    >>> str(WrongInput("unknown check", "did you mean 'contains'?", path=(0, "any", 1)))
+    "/0/any/1: unknown check (did you mean 'contains'?)"
+    """
+
+    def __init__(self, what: str, hint: str = "", *, path: Sequence[str | int] = (), line: int = 1) -> None:
+        place = "".join(f"/{part}" for part in path)
+        super().__init__(": ".join(filter(None, (place, what))) + (f" ({hint})" if hint else ""))
+        self.what, self.hint, self.path, self.line = what, hint, tuple(path), line
+
+
 class ValidatorSecurityError(InputError):
     """A validators file violates the policy; the message names line, column, construct and rule."""
 

@@ -36,7 +36,7 @@ from producer.load.contracts import broken_members, checked
 from producer.load.problems import MOST_CASES, Place, Problems, nearest
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
-from producer.load.yaml_text import YamlError, parse_yaml
+from producer.load.yaml_text import parse_yaml
 from producer.text import shown
 from shared.contracts.case_config import (
     BenchConfig,
@@ -49,7 +49,7 @@ from shared.contracts.case_config import (
 )
 from shared.contracts.case_run import Validators
 from shared.contracts.checks import Check
-from shared.errors import ConfigError, InputError
+from shared.errors import ConfigError, InputError, WrongInput
 from shared.templates.template_texts import names_in_templates
 
 
@@ -367,8 +367,8 @@ def _document(file: TextFile) -> dict[str, Any]:
         raise InputError(f"{file.name}: is empty", hint=_SHAPE)
     try:
         document = parse_yaml(file.text)
-    except YamlError as error:
-        raise Place(file.name, line=error.line).error(error.message, error.hint) from None
+    except WrongInput as error:
+        raise Place(file.name, line=error.line).error(error.what, error.hint) from None
     if not isinstance(document, dict):
         raise InputError(f"{file.name}: not a configuration ({shown(document)})", hint=_SHAPE)
     if _OTHERS_KEYS & document.keys() and not _OWN_KEYS & document.keys():
@@ -526,8 +526,8 @@ def _schema(file: TextFile) -> Any:
     try:
         is_yaml = PurePath(file.name).suffix.lower() in (".yaml", ".yml")
         schema = parse_yaml(file.text) if is_yaml else parse_json(file.text)
-    except YamlError as error:
-        raise Place(file.name, line=error.line).error(error.message, error.hint) from None
+    except WrongInput as error:
+        raise Place(file.name, line=error.line).error(error.what, error.hint) from None
     except (ValueError, RecursionError) as error:
         place = Place(file.name, line=getattr(error, "lineno", 1))
         raise place.error(why_broken(error), "a schema is one JSON document") from None

@@ -12,14 +12,14 @@ from producer.cases.bench_cases import BenchCase
 from producer.cases.bench_files import TextFile
 from producer.load.contracts import checked
 from producer.load.problems import Place, Problems, refuse_twice
-from producer.load.yaml_text import YamlError, parse_yaml
+from producer.load.yaml_text import parse_yaml
 from producer.text import shown
 from shared.contracts.call_options import Headers, Params
 from shared.contracts.case_config import BenchConfig, ModelConfig
 from shared.contracts.merged_options import TEMPERATURE, merge, merge_headers, sent
 from shared.contracts.prompts import SYSTEM_ROLES, Conversation, Prompt
+from shared.errors import WrongInput
 from shared.templates.template_rendering import check, render
-from shared.templates.template_texts import TemplateProblem
 
 PROMPT_BYTES: Final = 1 << 20
 """The largest file of a prompt."""
@@ -109,8 +109,8 @@ def _of_file(file: TextFile, place: Place) -> tuple[str | None, list[dict[str, A
         raise place.at("file").error(what, "save it as one of them")
     try:
         parsed = parse_yaml(file.text)
-    except YamlError as error:
-        raise Place(file.name, line=error.line).error(error.message, error.hint) from None
+    except WrongInput as error:
+        raise Place(file.name, line=error.line).error(error.what, error.hint) from None
     whole = Place(file.name, file.text)
     if not isinstance(parsed, list):
         is_bench = isinstance(parsed, dict) and "test_cases" in parsed
@@ -130,7 +130,7 @@ def _compile(prompt: BenchPrompt) -> None:
     for path, text in texts:
         try:
             check(text)
-        except TemplateProblem as problem:
+        except WrongInput as problem:
             where = prompt.place.at(*path) if prompt.place.path else prompt.place
             raise where.error(
                 f"{problem.what} (line {problem.line} of prompt {prompt.id!r})", problem.hint
@@ -181,7 +181,7 @@ def conversation(
     """
     try:
         return _conversation(case, values, prompt, system_prompt)
-    except TemplateProblem as problem:
+    except WrongInput as problem:
         by = f"prompt {prompt.id!r}: " if prompt else ""
         raise case.place.error(f"{by}{problem.what}", problem.hint) from None
 

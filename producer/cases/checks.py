@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple
 from producer.load.problems import Place, Problems, nearest
 from producer.text import shown
 from shared.contracts.checks import Check
+from shared.errors import WrongInput
 from shared.templates.template_rendering import render
-from shared.templates.template_texts import TemplateProblem, is_template
+from shared.templates.template_texts import is_template
 
 MAX_CHECKS: Final = 200
 """Checks of a list."""
@@ -95,7 +96,6 @@ class CheckReader:
         from worker.validation.checks import (  # noqa: PLC0415 - start-up: only benches with checks need it
             CHECK_KINDS,
             CheckKind,
-            CheckProblem,
             as_written,
             map_check,
             parse_checks,
@@ -110,13 +110,13 @@ class CheckReader:
         def rendered(text: str, path: Sequence[str | int]) -> str:
             try:
                 return render(text, values)
-            except TemplateProblem as problem:
+            except WrongInput as problem:
                 raise place.at(*path[1:]).error(problem.what, problem.hint) from None
 
         try:
             [check] = parse_checks(render_checks([map_check(raw, inlined)], rendered))
             check = with_models(check, self.models.embedding, self.models.judges)
-        except CheckProblem as problem:
+        except WrongInput as problem:
             raise place.at(*problem.path[1:]).error(problem.what, problem.hint) from None
         for each in walk([check]):
             self.needs_stream = self.needs_stream or CHECK_KINDS[each.check].needs_stream

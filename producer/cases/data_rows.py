@@ -19,10 +19,10 @@ from producer.cases.bench_files import ROW_BYTES, DataFile
 from producer.load.contracts import checked
 from producer.load.problems import InputRow, Place, PlacedError, Problems, nearest
 from producer.load.strict_json import parse_json, why_broken
-from producer.load.yaml_text import YamlError, lines_below, parse_yaml
+from producer.load.yaml_text import lines_below, parse_yaml
 from producer.text import shown
 from shared.contracts.case_config import COLUMN_FIELDS, CaseEntry, ColumnTarget
-from shared.errors import InputError
+from shared.errors import InputError, WrongInput
 
 LISTS: Final = frozenset({"tags", "images"})
 """Fields whose cells are texts separated by `;`."""
@@ -330,8 +330,8 @@ def _whole(file: DataFile, suffix: str, problems: Problems) -> Iterator[InputRow
     text = file.text(WHOLE_BYTES[suffix])
     try:
         found = parse_json(text) if suffix == ".json" else parse_yaml(text)
-    except YamlError as error:
-        raise Place(file.name, line=error.line).error(error.message, error.hint) from None
+    except WrongInput as error:
+        raise Place(file.name, line=error.line).error(error.what, error.hint) from None
     except (ValueError, RecursionError) as error:
         place = Place(file.name, line=getattr(error, "lineno", 1))
         hint = "a .json file is one list of objects; one object on each line is .jsonl"

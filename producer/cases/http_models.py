@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from producer.load.problems import Place
+from shared.errors import WrongInput
 from shared.templates.rendered_requests import rendered_request, template_values
-from shared.templates.template_texts import TemplateProblem
 from shared.upstream.model_target import ModelTarget
 
 _BROUGHT = "-"
@@ -31,7 +31,7 @@ def check_session(target: ModelTarget, root: Place) -> None:
         return
     try:
         rendered_request(target.http.session.request, {})
-    except TemplateProblem as problem:
+    except WrongInput as problem:
         place = root.at("model_configs", target.model, "http", "session")
         raise place.error(problem.what, "the first request has no values to name") from None
 
@@ -61,5 +61,5 @@ def check_request(
     brought = dict.fromkeys(session.take, _BROUGHT) if session else {}
     try:
         rendered_request(target.http.request, template_values(messages, text, variables, brought))
-    except TemplateProblem as problem:
+    except WrongInput as problem:
         raise place.error(f"http of {target.model!r}: {problem.what}", problem.hint) from None

@@ -17,7 +17,7 @@ from yaml.reader import ReaderError
 
 from producer.text import shown
 from shared.contracts.case_vocabulary import MAX_DEPTH
-from shared.errors import InputError
+from shared.errors import WrongInput
 
 SHOWN_CHARS: Final = 40
 QUOTE: Final = "quote what holds ': ', '#' or a special sign at its start; indent with spaces"
@@ -137,25 +137,17 @@ class _Written(NamedTuple):
     """Where the value is written, if an alias stands here."""
 
 
-class YamlError(InputError):
-    """The text is no YAML, or YAML of a kind that is not taken; `line` is the place."""
-
-    def __init__(self, line: int, what: str, *, hint: str = QUOTE) -> None:
-        super().__init__(what, hint=hint)
-        self.line = line
-
-
 def events(text: str) -> Iterator[Any]:
     """Yields the parser's events; its errors as ours."""
     try:
         yield from yaml.parse(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         line, what, hint = explained(text, error)
-        raise YamlError(line, f"not valid YAML: {what}", hint=hint) from None
+        raise WrongInput(f"not valid YAML: {what}", hint, line=line) from None
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         what = f"a character that YAML does not allow ({error.character:#06x})"
-        raise YamlError(line, what, hint="write it as an escape inside double quotes") from None
+        raise WrongInput(what, "write it as an escape inside double quotes", line=line) from None
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:
@@ -188,7 +180,7 @@ def _nearest(text: str, path: Path) -> tuple[int, int]:
                     return best.line, 0
             elif (*best.place, "<<") in {place, place[:-1]}:
                 merged.append(place)
-    except YamlError:
+    except WrongInput:
         pass  # JSON that is no YAML: the nearest place before that
     rest = path[len(best.place) :]
     inside = [best.alias_of] if best.alias_of is not None else merged
@@ -212,7 +204,7 @@ def lines_below(text: str, path: Sequence[str | int]) -> dict[int, int]:
                 return lines_below(text, (*alias_of, *path[len(place) :]))
             if len(place) == depth + 1 and place[:-1] == tuple(path) and isinstance(place[-1], int):
                 found[place[-1]] = line
-    except YamlError:
+    except WrongInput:
         pass
     return found
 
@@ -307,7 +299,7 @@ def parse_yaml(text: str) -> Any:
     r"""Reads one document.
 
     Raises:
-        YamlError: it is none, or breaks a bound.
+        WrongInput: it is none, or breaks a bound.
 
     >>> parse_yaml("a: no\nb: [1, 1.5, 007, 12:30:00, null, '5']\n1: true")
     {'a': 'no', 'b': [1, 1.5, '007', '12:30:00', None, '5'], '1': True}
@@ -348,7 +340,7 @@ class _Reader:
             case yaml.DocumentStartEvent():
                 self._documents += 1
                 if self._documents > 1:
-                    raise YamlError(line, "a second document", hint="keep one document in a file")
+                    raise WrongInput("a second document", "keep one document in a file", line=line)
             case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
                 self._open(event, line)
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
@@ -365,9 +357,9 @@ class _Reader:
         if event.tag not in (None, "!", f"{_TAGS}{'map' if is_mapping else 'seq'}"):
             raise _bad_tag(event.tag, line)
         if self._stack and self._stack[-1].wants_key:
-            raise YamlError(line, "a key that is a list or a mapping", hint="keys are text")
+            raise WrongInput("a key that is a list or a mapping", "keys are text", line=line)
         if len(self._stack) >= MOST_NESTED:
-            raise YamlError(line, f"nested deeper than {MOST_NESTED}", hint="make it flatter")
+            raise WrongInput(f"nested deeper than {MOST_NESTED}", "make it flatter", line=line)
         self._stack.append(_Open({} if is_mapping else [], line, event.anchor))
         self._count(1, line)
 
@@ -396,7 +388,7 @@ class _Reader:
         top = self._stack[-1]
         if key in top.lines:
             what = f"the key {shown(key)} stands twice, here and on line {top.lines[key]}"
-            raise YamlError(line, what, hint="keep one of them")
+            raise WrongInput(what, "keep one of them", line=line)
         top.key, top.key_line = key, line
         top.lines[key] = line
 
@@ -405,16 +397,16 @@ class _Reader:
         if built is None:
             if any(each.anchor == name for each in self._stack):
                 what = f"the value of &{name} contains itself, as *{name}"
-                raise YamlError(line, what, hint=f"write a value in place of *{name}")
+                raise WrongInput(what, f"write a value in place of *{name}", line=line)
             hint = f"write &{name} before the value, above this line"
-            raise YamlError(line, f"*{name} stands for nothing", hint=hint)
+            raise WrongInput(f"*{name} stands for nothing", hint, line=line)
         if self._stack and self._stack[-1].wants_key:
             if not isinstance(built.value, str):
-                raise YamlError(line, f"*{name} is a key, and no text", hint="keys are text")
+                raise WrongInput(f"*{name} is a key, and no text", "keys are text", line=line)
             self._key(built.value, line)
             return
         if len(self._stack) + built.height > MOST_NESTED:
-            raise YamlError(line, f"nested deeper than {MOST_NESTED}", hint="make it flatter")
+            raise WrongInput(f"nested deeper than {MOST_NESTED}", "make it flatter", line=line)
         self._count(built.size, line)
         self._put(built, line)
 
@@ -422,7 +414,7 @@ class _Reader:
         self._size += values
         if self._size > MOST_VALUES:
             what = f"more than {MOST_VALUES:,} values, anchors unfolded"
-            raise YamlError(line, what, hint="move cases into a test_cases_file")
+            raise WrongInput(what, "move cases into a test_cases_file", line=line)
 
     def _put(self, built: _Built, line: int) -> None:
         """Puts a finished value where it belongs."""
@@ -446,7 +438,7 @@ def _merged(value: Any, line: int) -> list[dict[str, Any]]:
     """The mappings that `<<` brings in; of two that have a key, the first one wins."""
     found = value if isinstance(value, list) else [value]
     if not all(isinstance(each, dict) for each in found):
-        raise YamlError(line, "<< merges mappings, and this is none", hint="write <<: *anchor")
+        raise WrongInput("<< merges mappings, and this is none", "write <<: *anchor", line=line)
     return found
 
 
@@ -458,7 +450,7 @@ def _scalar(event: Any, line: int) -> Any:
         value = _plain(text, line)
         kinds = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}
         if not isinstance(value, kinds[event.tag.removeprefix(_TAGS)]):  # type: ignore[arg-type]  # a table of types
-            raise YamlError(line, f"{shown(text)} is not what its tag says", hint="leave the tag out")
+            raise WrongInput(f"{shown(text)} is not what its tag says", "leave the tag out", line=line)
         return value
     if event.tag not in (None, "!", f"{_TAGS}str"):
         raise _bad_tag(event.tag, line)
@@ -477,11 +469,11 @@ def _plain(text: str, line: int) -> Any:
             return number
     except (ValueError, OverflowError):  # Python reads no number of more than 4,300 digits
         pass
-    raise YamlError(line, f"{shown(text)} is too large for a number", hint="put it in quotes")
+    raise WrongInput(f"{shown(text)} is too large for a number", "put it in quotes", line=line)
 
 
-def _bad_tag(tag: str, line: int) -> YamlError:
+def _bad_tag(tag: str, line: int) -> WrongInput:
     """The error for a tag that makes something else than JSON's types."""
-    return YamlError(
-        line, f"the tag {shown(tag)} is not taken", hint="leave it out: !!str is all that is needed"
+    return WrongInput(
+        f"the tag {shown(tag)} is not taken", "leave it out: !!str is all that is needed", line=line
     )

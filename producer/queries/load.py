@@ -14,11 +14,10 @@ from producer.text import shown
 from shared.contracts.queries import Baseline
 from shared.contracts.query_run import SNAPSHOT_KEY, QueryRun
 from shared.contracts.query_vocabulary import run_id_at
-from shared.errors import InputError, UsageError
+from shared.errors import InputError, UsageError, WrongInput
 from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT, PACKED_LAYOUT, TARGETS_LAYOUT
 from shared.redaction import Redactor
 from shared.templates.rendered_requests import query_values, rendered_request
-from shared.templates.template_texts import TemplateProblem
 from shared.upstream.http_mapping import HttpMapping, HttpRequest
 
 
@@ -124,7 +123,7 @@ def _check_requests(name: str, run: QueryRun, queries: Sequence[Baseline]) -> No
         values = query_values(query.query, query.model_dump(), brought)
         try:
             rendered_request(run.http.request, values)
-        except TemplateProblem as problem:
+        except WrongInput as problem:
             what = f"{name}: api, query {query.id}: {problem.what}"
             raise InputError(what, hint="vars.NAME is the key NAME of a query") from None
 

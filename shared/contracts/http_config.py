@@ -15,9 +15,10 @@ from pydantic_core import PydanticCustomError
 
 from shared.contracts.call_options import check_headers
 from shared.contracts.cases import Encodable, Text, is_json
+from shared.errors import WrongInput
 from shared.scrubbing import is_secret_field
 from shared.templates.template_rendering import check
-from shared.templates.template_texts import MARKS, TemplateProblem
+from shared.templates.template_texts import MARKS
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 from shared.upstream.http_mapping import HttpMapping, HttpRequest, HttpSession
 
@@ -40,7 +41,7 @@ def _template(text: str) -> str:
     """Refuses a text that looks like a template and is none."""
     try:
         check(text)
-    except TemplateProblem as problem:
+    except WrongInput as problem:
         what = {"what": problem.what, "hint": problem.hint}
         raise PydanticCustomError("template", "{what}: {hint}", what) from None
     return text

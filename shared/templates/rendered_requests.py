@@ -53,7 +53,7 @@ def rendered_request(request: HttpRequest, values: Mapping[str, Any]) -> HttpReq
     """Renders a request; values in its address are quoted.
 
     Raises:
-        TemplateProblem: a template names a value that is not there, or cannot be rendered.
+        WrongInput: a template names a value that is not there, or cannot be rendered.
 
     >>> asked = HttpRequest("http://h/{{ session.id }}", body={"q": "{{ input }}", "k": "{{ vars.k }}"})
     >>> found = rendered_request(asked, {"input": "Hi {{ x }}", "vars": {"k": 3}, "session": {"id": "s/1"}})
@@ -72,7 +72,7 @@ def rendered_value(value: Any, values: Mapping[str, Any]) -> Any:
     """Renders the texts of a JSON value; one that is a name alone becomes the value itself, of its type.
 
     Raises:
-        TemplateProblem: as `rendered_request`.
+        WrongInput: as `rendered_request`.
 
     >>> rendered_value(["{{ vars.tags }}", "n: {{ vars.n }}"], {"vars": {"tags": ["a"], "n": 1}})
     [['a'], 'n: 1']

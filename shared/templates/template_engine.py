@@ -13,7 +13,8 @@ from jinja2.exceptions import SecurityError
 from jinja2.sandbox import SandboxedEnvironment
 
 from shared.contracts.case_vocabulary import MAX_INPUT_CHARS
-from shared.templates.template_texts import MissingValue, TemplateProblem, one_line
+from shared.errors import WrongInput
+from shared.templates.template_texts import MissingValue, one_line
 
 MOST_NODES: Final = 200
 """Parts of a harmless template, texts included."""
@@ -43,28 +44,28 @@ def parsed(text: str) -> nodes.Template:
     """Parses a template; nothing of it is evaluated.
 
     Raises:
-        TemplateProblem: it is none.
+        WrongInput: it is none.
     """
     try:
         return _ENVIRONMENT.parse(text)
     except TemplateSyntaxError as error:
         raise _syntax_problem(error) from None
     except RecursionError:
-        raise TemplateProblem("not a template: it is nested too deep", "write it flatter") from None
+        raise WrongInput("not a template: it is nested too deep", "write it flatter") from None
 
 
 def compiled(tree: nodes.Template) -> Template:
     """Compiles a parsed template; constants are evaluated.
 
     Raises:
-        TemplateProblem: it is none.
+        WrongInput: it is none.
     """
     try:
         template = _ENVIRONMENT.from_string(tree)
     except TemplateSyntaxError as error:
         raise _syntax_problem(error) from None
     except (RecursionError, OverflowError, SyntaxError):  # of the Python that it is compiled to
-        raise TemplateProblem("not a template: it is nested too deep", "write it flatter") from None
+        raise WrongInput("not a template: it is nested too deep", "write it flatter") from None
     template.globals = dict(template.globals)  # rendering copies them, slowly from jinja2's chain of maps
     return template
 
@@ -74,7 +75,7 @@ def rendered(template: Template, values: Mapping[str, Any]) -> str:
 
     Raises:
         MissingValue: a variable, or a key of one, is not there.
-        TemplateProblem: it cannot be rendered, or is too long.
+        WrongInput: it cannot be rendered, or is too long.
         MemoryError: there is not enough memory.
     """
     parts, chars = list[str](), 0
@@ -90,10 +91,10 @@ def rendered(template: Template, values: Mapping[str, Any]) -> str:
         raise
     except Exception as error:  # noqa: BLE001 - a template is code, and may raise anything
         what = f"the template cannot be rendered: {type(error).__name__}: {one_line(error)}"
-        raise TemplateProblem(what, "correct the template, or the variables") from None
+        raise WrongInput(what, "correct the template, or the variables") from None
     if chars > MAX_INPUT_CHARS:
         what = f"rendered, it has more than {MAX_INPUT_CHARS:,} characters"
-        raise TemplateProblem(what, "shorten the template, or the variables")
+        raise WrongInput(what, "shorten the template, or the variables")
     return "".join(parts)
 
 
@@ -182,7 +183,7 @@ class _Bounded(SandboxedEnvironment):
 _ENVIRONMENT: Final = _Bounded(undefined=_Missing, keep_trailing_newline=True)
 
 
-def _syntax_problem(error: Any) -> TemplateProblem:
+def _syntax_problem(error: Any) -> WrongInput:
     """Words for a text that jinja2 cannot read."""
     what = f"not a template: {one_line(error.message or '')}"
-    return TemplateProblem(what, "templates are Jinja2: {{ variable }}", error.lineno)
+    return WrongInput(what, "templates are Jinja2: {{ variable }}", line=error.lineno)

@@ -24,9 +24,10 @@ from typing import IO, Any, Final, NamedTuple
 
 from jinja2 import Template
 
+from shared.errors import WrongInput
 from shared.processes.own_modules import module_command, module_environment
 from shared.templates.template_engine import compiled, parsed, rendered
-from shared.templates.template_texts import MissingValue, TemplateProblem
+from shared.templates.template_texts import MissingValue
 
 RENDER_S: Final = 2.0
 """Processor time of one template."""
@@ -82,7 +83,7 @@ class TemplateProcess:
 
         Raises:
             MissingValue: a variable, or a key of one, is not there.
-            TemplateProblem: it cannot be rendered within the limits.
+            WrongInput: it cannot be rendered within the limits.
         """
         with self._lock:
             # Of a template that went beyond the limits once, thousands of cases must not wait for each.
@@ -92,7 +93,7 @@ class TemplateProcess:
         if answer.missing:
             raise MissingValue(answer.missing)
         if answer.what:
-            raise TemplateProblem(answer.what, answer.hint, answer.line)
+            raise WrongInput(answer.what, answer.hint, line=answer.line)
         return answer.text
 
     def close(self) -> None:
@@ -183,7 +184,7 @@ def _answer(request: _Request) -> _Answer:
         return _Answer("" if request.values is None else rendered(template, request.values))
     except MissingValue as error:
         return _Answer(missing=str(error))
-    except TemplateProblem as problem:
+    except WrongInput as problem:
         return _Answer(what=problem.what, hint=problem.hint, line=problem.line)
     except MemoryError:
         return _Answer(what=_TOO_LARGE, hint=_HINT)

@@ -6,7 +6,8 @@ from difflib import get_close_matches
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
-from shared.templates.template_texts import MissingValue, TemplateProblem, is_small, is_template, one_line
+from shared.errors import WrongInput
+from shared.templates.template_texts import MissingValue, is_small, is_template, one_line
 
 TEMPLATES: Final = 1_024
 """Compiled templates that are kept."""
@@ -34,7 +35,7 @@ def render(text: str, values: Mapping[str, Any]) -> str:
         values: the variables.
 
     Raises:
-        TemplateProblem: it is no template, names a variable that is not there, or cannot be rendered.
+        WrongInput: it is no template, names a variable that is not there, or cannot be rendered.
 
     >>> render("Capital of {{ country }}?", {"country": "France"})
     'Capital of France?'
@@ -55,7 +56,7 @@ def check(text: str) -> None:
     """Checks a template without rendering it.
 
     Raises:
-        TemplateProblem: it is none.
+        WrongInput: it is none.
     """
     if is_template(text) and _prepared(text).render is None:
         _elsewhere(text, None)
@@ -66,7 +67,7 @@ def _prepared(text: str) -> _Prepared:
     """Parses a template, and compiles it if that cannot take long; the same one only once.
 
     Raises:
-        TemplateProblem: it is none.
+        WrongInput: it is none.
     """
     from shared.templates import template_engine as engine  # noqa: PLC0415 - start-up: jinja2 costs 40 ms
 
@@ -83,13 +84,13 @@ def _elsewhere(text: str, values: Mapping[str, Any] | None) -> str:
     return PROCESS.render(text, values)
 
 
-def _missing(text: str, values: Mapping[str, Any]) -> TemplateProblem:
+def _missing(text: str, values: Mapping[str, Any]) -> WrongInput:
     """Words for a variable, or a key of one, that is not there."""
     if found := _MISSING.search(text):
         name, known = found["name"], [str(each) for each in values]
         close = get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]!r}? Otherwise {_VARIABLES}" if close else _VARIABLES
-        return TemplateProblem(f"the variable {name!r} is missing", hint)
+        return WrongInput(f"the variable {name!r} is missing", hint)
     found = _NO_KEY.search(text)
     what = f"{found['name']!r} is missing: {one_line(text)}" if found else one_line(text)
-    return TemplateProblem(what, _VARIABLES)
+    return WrongInput(what, _VARIABLES)

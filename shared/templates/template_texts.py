@@ -14,20 +14,6 @@ SMALL_VALUES: Final = 5_000
 """Characters and items of the variables of a loop that is harmless."""
 
 
-class TemplateProblem(ValueError):  # noqa: N818 - it is what is wrong with a file, and read as that
-    """A template cannot be read or rendered.
-
-    Args:
-        what: what is wrong.
-        hint: how to mend it.
-        line: where in the template, from 1.
-    """
-
-    def __init__(self, what: str, hint: str, line: int = 1) -> None:
-        super().__init__(what)
-        self.what, self.hint, self.line = what, hint, line
-
-
 class MissingValue(Exception):  # noqa: N818 - it is translated where the names of all variables are
     """A variable, or a key of one, is not there; the text is jinja2's."""
 

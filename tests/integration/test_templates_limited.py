@@ -6,9 +6,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from shared.errors import WrongInput
 from shared.templates.template_process import IDLE_S, TemplateProcess
 from shared.templates.template_rendering import render
-from shared.templates.template_texts import TemplateProblem
 from tests.support.benches import refusal, write
 from tests.support.eventually import eventually
 from tests.support.processes import is_running
@@ -60,7 +60,7 @@ def test_a_greedy_template_is_ended(process: TemplateProcess, text: str, what: s
     """It is refused by the limit that it meets, and the next template is rendered."""
     if what == MEMORY and not Path("/proc/self/statm").exists():
         pytest.skip("not permitted here: this system has no limit of memory")
-    with pytest.raises(TemplateProblem, match=what):
+    with pytest.raises(WrongInput, match=what):
         process.render(text, {})
     assert process.render("{{ x ~ x }}", {"x": "ü\ud800"}) == "ü\ud800" * 2
 
@@ -69,7 +69,7 @@ def test_a_template_is_tried_once(process: TemplateProcess) -> None:
     """Thousands of cases do not wait 2 s each: what went beyond a limit is refused at once."""
     text = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
     for _ in range(50):
-        with pytest.raises(TemplateProblem, match=TIME):
+        with pytest.raises(WrongInput, match=TIME):
             process.render(text, {})
 
 
@@ -87,18 +87,18 @@ def test_the_refusal_has_its_place(tmp_path: Path) -> None:
 def test_a_value_that_is_missing_in_a_list_is_refused() -> None:
     """`[Undefined]` is sent to no model."""
     for text in ("{{ [a]|map(attribute='nope')|list }}", "{{ {'k': a.nope} }}", "{{ (a.nope, 1)|list }}"):
-        with pytest.raises(TemplateProblem, match="'nope' is missing"):
+        with pytest.raises(WrongInput, match="'nope' is missing"):
             render(text, {"a": {"b": 1}})
 
 
 def test_mistakes_are_the_same_in_both_places(process: TemplateProcess) -> None:
     """A filter that does not exist, and an exception, have line and words; the process goes on."""
-    with pytest.raises(TemplateProblem, match="No filter named 'nope'") as caught:
+    with pytest.raises(WrongInput, match="No filter named 'nope'") as caught:
         process.render("\n{{ x|nope }}", None)
     assert caught.value.line == 2
-    with pytest.raises(TemplateProblem, match="ZeroDivisionError: division by zero"):
+    with pytest.raises(WrongInput, match="ZeroDivisionError: division by zero"):
         process.render("{{ 1 / x }}", {"x": 0})
-    with pytest.raises(TemplateProblem, match="SecurityError"):
+    with pytest.raises(WrongInput, match="SecurityError"):
         process.render("{{ ''.__class__.mro() }}", {})
 
 

@@ -16,7 +16,7 @@ from producer.cases.data_rows import Columns, cell, json_rows, table_rows
 from producer.load.contracts import checked
 from producer.load.problems import Place, Problems
 from producer.load.source import Source
-from producer.load.yaml_text import YamlError, line_of, parse_yaml
+from producer.load.yaml_text import line_of, parse_yaml
 from shared.contracts.case_config import BenchConfig, CaseEntry
 from shared.contracts.case_run import (
     CasePayload,
@@ -26,7 +26,7 @@ from shared.contracts.case_run import (
     decode_case,
     encode_case,
 )
-from shared.errors import InputError
+from shared.errors import InputError, WrongInput
 from shared.upstream.model_target import ModelTarget
 
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20).filter(str.strip)
@@ -85,7 +85,7 @@ def yaml_or_error(text: str) -> Any:
     """The document of a text, or the error that it is refused with."""
     try:
         return parse_yaml(text)
-    except YamlError as error:
+    except WrongInput as error:
         return error
 
 
@@ -115,8 +115,8 @@ def test_any_text_is_yaml_or_refused(text: str) -> None:
     """Nothing but our own error leaves the reader, and places are found in whatever it is."""
     assert line_of(text, ("a", 0, "b")) >= 1
     found = yaml_or_error(text)
-    if isinstance(found, YamlError):
-        assert found.message.isprintable()
+    if isinstance(found, WrongInput):
+        assert found.what.isprintable()
         assert found.line >= 1
     else:
         json.dumps(found)

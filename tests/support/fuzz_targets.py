@@ -37,7 +37,7 @@ from shared.contracts.case_run import CasePayload, encode_case
 from shared.contracts.merged_options import merge, sent, split_temperature
 from shared.contracts.query_environment import api_url, delay_s
 from shared.contracts.query_vocabulary import id_order
-from shared.errors import ConfigError, InputError, UsageError, ValidatorSecurityError
+from shared.errors import ConfigError, InputError, UsageError, ValidatorSecurityError, WrongInput
 from shared.runs.waiting import describe_parked
 from shared.scrubbing import kept
 from shared.server.redis_url import mask_password, parse_redis_url
@@ -56,7 +56,7 @@ from worker.upstream.endpoints import model_endpoint
 from worker.upstream.failures import UpstreamError
 from worker.upstream.protocols.wire_protocols import WIRE_PROTOCOLS
 from worker.upstream.retry_after import MAX_WAIT_S, read_retry_after, requested_wait_s
-from worker.validation.checks import CheckProblem, Subject, parse_checks
+from worker.validation.checks import Subject, parse_checks
 from worker.validation.checks.equivalent import read_verdict
 from worker.validation.checks.walks import needs_sandbox
 from worker.validation.extraction import ExtractionError, extract
@@ -430,7 +430,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "reply to a turn": Target(_text(read_model_reply), (), OUTPUTS),
     "checks": Target(
         _text(_checks),
-        (CheckProblem,),
+        (WrongInput,),
         (
             b'[{"contains":"Paris","ignore_case":true,"weight":2},"refusal",{"not":{"regex":"(?i)x"}}]',
             b'[{"number":2.1,"tolerance":"5%","json_path":"$.a[?@.b>1]"},{"length":{"min":1,"max":2}}]',

@@ -13,8 +13,9 @@ import msgspec
 
 from shared.codecs.json_pointers import at
 from shared.contracts.merged_options import merge_headers
+from shared.errors import WrongInput
 from shared.templates.rendered_requests import is_quick, rendered_request, template_values
-from shared.templates.template_texts import MARKS, TemplateProblem
+from shared.templates.template_texts import MARKS
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.http_mapping import HttpMapping, HttpRequest, HttpSession
 from shared.upstream.key_variables import ENV_PREFIX
@@ -147,7 +148,7 @@ def http_call(request: HttpRequest, values: Mapping[str, Any], key: str = "") ->
     """
     try:
         rendered = rendered_request(request, values)
-    except TemplateProblem as problem:
+    except WrongInput as problem:
         raise UpstreamError(FailureReason.REFUSED, f"{problem.what} ({problem.hint})") from None
     headers = dict[str, str]()
     for name, value in rendered.headers.items():

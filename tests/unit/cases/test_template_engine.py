@@ -2,9 +2,10 @@
 
 import pytest
 
+from shared.errors import WrongInput
 from shared.templates.template_engine import is_harmless, parsed
 from shared.templates.template_rendering import render
-from shared.templates.template_texts import TemplateProblem, is_small
+from shared.templates.template_texts import is_small
 
 HARMLESS = (
     "Capital of {{ country }}?",
@@ -60,5 +61,5 @@ def test_large_variables_are_not_small() -> None:
 
 def test_a_text_that_is_too_long_is_not_built() -> None:
     """Rendering ends where a prompt may not be longer, however much would follow."""
-    with pytest.raises(TemplateProblem, match="more than 1,000,000 characters"):
+    with pytest.raises(WrongInput, match="more than 1,000,000 characters"):
         render("{{ x }}" * 150, {"x": "a" * 500_000})

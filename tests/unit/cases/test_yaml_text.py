@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from producer.load.yaml_text import MOST_NESTED, YamlError, line_of, parse_yaml
+from producer.load.yaml_text import MOST_NESTED, line_of, parse_yaml
+from shared.errors import WrongInput
 
 
 def refused(text: str) -> tuple[int, str]:
     """Line and words of the error."""
-    with pytest.raises(YamlError) as caught:
+    with pytest.raises(WrongInput) as caught:
         parse_yaml(text)
-    return caught.value.line, caught.value.message
+    return caught.value.line, caught.value.what
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_what_an_alias_repeats_stands_at_its_anchor(
 
 def test_a_value_that_contains_itself_is_named() -> None:
     """The hint does not ask for an anchor that is there."""
-    with pytest.raises(YamlError, match="&v contains itself") as caught:
+    with pytest.raises(WrongInput, match="&v contains itself") as caught:
         parse_yaml("a: &v {a: *v}\n")
     assert caught.value.hint == "write a value in place of *v"
 

@@ -43,8 +43,8 @@ def test_a_dry_run_counts_and_estimates(bench: Path, capsys: pytest.CaptureFixtu
         "mode      standard",
         "models    m",
         "judge     judge, at most 2 calls",
-        "calls     2, about 54 tokens of prompts",
-        "cost      at most about $0.0006, judge not counted",
+        "calls     2, about 74 tokens of prompts",
+        "cost      at most about $0.0009, judge not counted",
     ]
 
 

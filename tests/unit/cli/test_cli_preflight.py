@@ -106,7 +106,7 @@ def test_a_dry_run_prices_judges_and_checks(tmp_path: Path, capsys: pytest.Captu
         "checks: [{similar: Ho, model: e, at_least: 0.5}, {rubric: kind, model: r, at_least: 1}]}]\n",
     )
     out = result_of(capsys, "run", bench, "--dry-run")[1]
-    assert out.splitlines()[-1].startswith("cost      at most about $0.00"), out
+    assert out.splitlines()[-1].startswith("cost      at most about $0.01"), out
     assert "judge at most $0.1" in out
     assert "checks not counted" in out
     estimate = json.loads(result_of(capsys, "run", bench, "--dry-run", "--json")[1])["estimate"]

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from shared.contracts.checks import Check
+from shared.errors import WrongInput
 from tests.support.checking import call
 from tests.support.sandbox_box import CheckBox
 from tests.support.tree import ROOT
@@ -14,7 +15,6 @@ from worker.validation.checks import (
     CHECK_KINDS,
     Answer,
     CheckKind,
-    CheckProblem,
     Score,
     Subject,
     parse_checks,
@@ -99,7 +99,7 @@ PROBLEMS: Final = re.findall(
 @pytest.mark.parametrize(("raw", "message"), PROBLEMS)
 def test_a_mistake_has_its_message(raw: str, message: str) -> None:
     check: Any = yaml.safe_load(raw)
-    with pytest.raises(CheckProblem) as caught:
+    with pytest.raises(WrongInput) as caught:
         parse_checks([check])
     problem = caught.value
     assert f"{problem.what} ({problem.hint})" == message.replace("\\|", "|") or problem.what == message

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.checks import Check
-from worker.validation.checks import CHECK_KINDS, CheckProblem, label, parse_checks, render_checks
+from shared.errors import WrongInput
+from worker.validation.checks import CHECK_KINDS, label, parse_checks, render_checks
 
 PROBLEMS: list[tuple[Any, tuple[str | int, ...], str]] = [
     ({"contains": "a"}, (), "expected a list of checks, found"),
@@ -82,7 +83,7 @@ PROBLEMS: list[tuple[Any, tuple[str | int, ...], str]] = [
 
 @pytest.mark.parametrize(("raw", "path", "text"), PROBLEMS)
 def test_a_mistake_is_named_with_its_place(raw: Any, path: tuple[str | int, ...], text: str) -> None:
-    with pytest.raises(CheckProblem) as caught:
+    with pytest.raises(WrongInput) as caught:
         parse_checks(raw)
     assert caught.value.path == path
     assert text in str(caught.value)
@@ -93,7 +94,7 @@ def test_checks_may_not_stand_in_each_other_without_end() -> None:
     raw: Any = {"contains": "a"}
     for _ in range(100):
         raw = {"not": raw}
-    with pytest.raises(CheckProblem, match="too deep"):
+    with pytest.raises(WrongInput, match="too deep"):
         parse_checks([raw])
 
 
@@ -183,6 +184,6 @@ def test_anything_is_checks_or_refused(raw: Any) -> None:
     render_checks(raw, lambda text, _: text)
     try:
         checks = parse_checks(raw)
-    except CheckProblem:
+    except WrongInput:
         return
     assert all(len(label(check)) <= 80 for check in checks)

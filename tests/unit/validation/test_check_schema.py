@@ -7,9 +7,10 @@ import pytest
 import yaml
 
 from producer.schemas.catalog import schema_of
+from shared.errors import WrongInput
 from tests.support.benches import MINIMAL
 from tests.support.tree import ROOT
-from worker.validation.checks import CHECK_KINDS, CheckKind, CheckProblem, parse_checks
+from worker.validation.checks import CHECK_KINDS, CheckKind, parse_checks
 from worker.validation.checks.parsing import COMMON_OPTIONS, OPTION_EXAMPLES
 from worker.validation.checks.table import ROWS
 
@@ -40,7 +41,7 @@ def is_read(check: Any) -> bool:
     """Whether a bench may have this check."""
     try:
         parse_checks([check])
-    except CheckProblem:
+    except WrongInput:
         return False
     return True
 

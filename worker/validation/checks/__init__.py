@@ -4,7 +4,6 @@ from worker.validation.checks.kind import (
     Answer,
     AsksJudges,
     CheckKind,
-    CheckProblem,
     Score,
     Subject,
 )
@@ -18,7 +17,6 @@ __all__ = [
     "Answer",
     "AsksJudges",
     "CheckKind",
-    "CheckProblem",
     "Score",
     "Subject",
     "as_written",

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from shared.contracts.checks import Check
+from shared.errors import WrongInput
 from worker.validation.checks.kind import (
     FAILED,
     MANY_CHECKS,
     ONE_CHECK,
     PASSED,
-    CheckProblem,
     Held,
     Inner,
     Label,
@@ -90,9 +90,9 @@ def split_call(value: Any) -> tuple[str | None, list[Held]]:
     call = {"name": value} if isinstance(value, str) else value
     name = call.get("name") if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(name, str) or not name:
-        raise CheckProblem((), f"a call has the name of a tool, found {show(value)}")
+        raise WrongInput(f"a call has the name of a tool, found {show(value)}")
     if unknown := [key for key in call if key not in ("name", "arguments")]:
-        raise CheckProblem((unknown[0],), f"a call has no {unknown[0]!r}", "it has `name` and `arguments`")
+        raise WrongInput(f"a call has no {unknown[0]!r}", "it has `name` and `arguments`", path=(unknown[0],))
     if "arguments" not in call:
         return name, []
     checks = call["arguments"]
@@ -102,7 +102,7 @@ def split_call(value: Any) -> tuple[str | None, list[Held]]:
         f"arguments are checked by a check, found {show(checks)}",
         "write `arguments: {json_equals: {…}}`",
     )
-    return name, [Held(("arguments",), checks, unnamed=CheckProblem((), what, hint))]
+    return name, [Held(("arguments",), checks, unnamed=WrongInput(what, hint))]
 
 
 def join_call(name: str | None, checks: Sequence[Any]) -> Any:
@@ -241,7 +241,7 @@ def _is_match(score: Score) -> bool:
 def split_calls(value: Any) -> tuple[None, list[Held]]:
     """Takes a list of calls apart; a tool may be called `none`."""
     if not isinstance(value, list):
-        raise CheckProblem((), f"tool_calls takes a list of calls, found {show(value)}")
+        raise WrongInput(f"tool_calls takes a list of calls, found {show(value)}")
     calls = ({"name": NO_CALL} if call == NO_CALL else call for call in value)
     return None, [Held((at,), call, ONE) for at, call in enumerate(calls)]
 

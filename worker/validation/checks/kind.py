@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from shared.contracts.case_vocabulary import pointer
 from shared.contracts.checks import MAX_NAME_CHARS, PLACE, Check
+from shared.errors import WrongInput
 from shared.thresholds import reaches
 from worker.validation.case_verdict import UntrustedRunner
 from worker.validation.display import show
@@ -16,20 +16,6 @@ from worker.validation.panel import JudgePrompt, Opinion, Vote
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where something stands in checks as they are written."""
-
-
-class CheckProblem(ValueError):  # noqa: N818 - it is what is wrong with a file, and read as that
-    """Something is wrong with a check.
-
-    Args:
-        path: where, from the list of checks on, such as `(0, "any", 1)`.
-        what: what is wrong.
-        hint: how to mend it; may be empty.
-    """
-
-    def __init__(self, path: Path, what: str, hint: str = "") -> None:
-        super().__init__(f"checks{pointer(path)}: {what}" + (f" ({hint})" if hint else ""))
-        self.path, self.what, self.hint = path, what, hint
 
 
 class Answer(NamedTuple):
@@ -240,7 +226,7 @@ class Held(NamedTuple):
     """The check, as YAML has it."""
     of: str = ""
     """The kind whose argument alone stands there, without its name; empty: a whole check does."""
-    unnamed: CheckProblem | None = None
+    unnamed: WrongInput | None = None
     """What is wrong with a mapping that names no check; None: what is wrong with it anywhere."""
 
 
@@ -251,7 +237,7 @@ class Nested:
     run: Callable[[Check, Subject, Inner], Score]
     """Evaluates it."""
     split: Callable[[Any], tuple[Any, Sequence[Held]]]
-    """Takes an argument apart, into the part that is no check and the checks; raises `CheckProblem` with a
+    """Takes an argument apart, into the part that is no check and the checks; raises `WrongInput` with a
     path from the argument on. Without a hint of its own the example of the kind is shown."""
     join: Callable[[Any, Sequence[Any]], Any]
     """Writes the argument again, of that part and the checks as they are written."""
@@ -274,7 +260,7 @@ def split_list(kind: str, value: Any) -> tuple[None, list[Held]]:
     (None, [Held(path=(0,), raw='json', of='', unnamed=None)])
     """
     if not isinstance(value, list) or not value:
-        raise CheckProblem((), f"{kind} takes a list of checks, found {show(value)}")
+        raise WrongInput(f"{kind} takes a list of checks, found {show(value)}")
     return None, [Held((at,), each) for at, each in enumerate(value)]
 
 

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from shared.contracts.case_vocabulary import why_not_json
 from shared.contracts.checks import MAX_NAME_CHARS, Check
-from shared.errors import ConfigError
-from worker.validation.checks.kind import CheckKind, CheckProblem, Held, Path
+from shared.errors import ConfigError, WrongInput
+from worker.validation.checks.kind import CheckKind, Held, Path
 from worker.validation.checks.table import CHECK_KINDS
 from worker.validation.display import show
 from worker.validation.json_path import compile_path
@@ -63,7 +63,7 @@ def parse_checks(raw: Any) -> tuple[Check, ...]:
         raw: as YAML or JSON has it; templates are rendered, schemas inlined.
 
     Raises:
-        CheckProblem: there is something wrong with one of them.
+        WrongInput: there is something wrong with one of them.
 
     >>> [check] = parse_checks([{"contains": "Paris", "ignore_case": True, "weight": 2}])
     >>> check.check, check.argument, check.weight, check.options
@@ -71,13 +71,13 @@ def parse_checks(raw: Any) -> tuple[Check, ...]:
     >>> parse_checks([{"contain": "Paris"}])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    worker...CheckProblem: checks/0: unknown check 'contain' (did you mean 'contains'?)
+    shared.errors.WrongInput: /0: unknown check 'contain' (did you mean 'contains'?)
     """
     if not isinstance(raw, list):
-        raise CheckProblem((), f"expected a list of checks, found {show(raw)}", "write `- contains: Paris`")
+        raise WrongInput(f"expected a list of checks, found {show(raw)}", "write `- contains: Paris`")
     problem = why_not_json(raw)
     if problem is not None:
-        raise CheckProblem((), problem)
+        raise WrongInput(problem)
     return _Parser().checks(raw, ())
 
 
@@ -125,7 +125,7 @@ def _mapped(kind: CheckKind, value: Any, change: Change, path: Path) -> Any:
         return change(kind, value, path)
     try:
         _, checks = kind.nested.split(value)
-    except CheckProblem:
+    except WrongInput:
         return value
     for each in checks:
         place = (*path, *each.path)
@@ -162,20 +162,20 @@ class _Parser:
         """Reads one check; an inner one of a combination with `at_least` needs none of its own."""
         self._count += 1
         if len(path) > MAX_PATH:
-            raise CheckProblem(path[:MAX_PATH], "checks stand too deep in each other")
+            raise WrongInput("checks stand too deep in each other", path=path[:MAX_PATH])
         if self._count > MAX_CHECKS:
-            raise CheckProblem(path, f"more than {MAX_CHECKS} checks")
+            raise WrongInput(f"more than {MAX_CHECKS} checks", path=path)
         if isinstance(entry, str):
             return self._bare_word(entry, path)
         if not isinstance(entry, dict):
             what = f"a check is a name with an argument, found {show(entry)}"
-            raise CheckProblem(path, what, "write `contains: Paris`")
+            raise WrongInput(what, "write `contains: Paris`", path=path)
         kind = _kind_of(entry, path)
         given = {key: value for key, value in entry.items() if key != kind.name}
         options = {key: _option(kind, key, value, path) for key, value in given.items()}
         if {"model", "models"} <= options.keys():
             what = "model and models both stand here"
-            raise CheckProblem((*path, "models"), what, "keep models for a panel, or model for one judge")
+            raise WrongInput(what, "keep models for a panel, or model for one judge", path=(*path, "models"))
         common = {key: options.pop(key) for key in COMMON_OPTIONS if key in options}
         if not is_inner:
             common = _with_threshold(kind, common, path)
@@ -191,7 +191,7 @@ class _Parser:
         if kind is None:
             raise _unknown(word, path)
         if not kind.takes_bare_word:
-            raise CheckProblem(path, f"{word} needs an argument", f"write {kind.example}")
+            raise WrongInput(f"{word} needs an argument", f"write {kind.example}", path=path)
         return Check(word)
 
     def _argument(
@@ -202,9 +202,9 @@ class _Parser:
             return self._plain_argument(kind, value, path), ()
         try:
             argument, held = kind.nested.split(value)
-        except CheckProblem as problem:
+        except WrongInput as problem:
             hint = problem.hint or f"write {kind.example}"
-            raise CheckProblem((*path, *problem.path), problem.what, hint) from None
+            raise WrongInput(problem.what, hint, path=(*path, *problem.path)) from None
         is_inner = is_inner and kind.nested.has_own_scores
         return argument, tuple(self._held(each, (*path, *each.path), is_inner=is_inner) for each in held)
 
@@ -214,7 +214,7 @@ class _Parser:
             argument, checks = self._argument(CHECK_KINDS[held.of], held.raw, path, is_inner=False)
             return Check(held.of, argument, checks=checks)
         if held.unnamed and isinstance(held.raw, dict) and not held.raw.keys() & CHECK_KINDS.keys():
-            raise CheckProblem(path, held.unnamed.what, held.unnamed.hint)
+            raise WrongInput(held.unnamed.what, held.unnamed.hint, path=path)
         return self.check(held.raw, path, is_inner=is_inner)
 
     def _plain_argument(self, kind: CheckKind, value: Any, path: Path) -> Any:
@@ -223,7 +223,7 @@ class _Parser:
             return _converted(kind.argument, value, path, f"write {kind.example}")
         if value is None or value is True:
             return None
-        raise CheckProblem(path, f"{kind.name} takes no argument", f"write {kind.example}")
+        raise WrongInput(f"{kind.name} takes no argument", f"write {kind.example}", path=path)
 
 
 def _kind_of(entry: Mapping[str, Any], path: Path) -> CheckKind:
@@ -233,17 +233,17 @@ def _kind_of(entry: Mapping[str, Any], path: Path) -> CheckKind:
         return CHECK_KINDS[found[0]]
     if found:
         what = f"one check is one name, found {' and '.join(found)}"
-        raise CheckProblem(path, what, f"write them apart: {'; '.join(f'- {key}: …' for key in found)}")
+        raise WrongInput(what, f"write them apart: {'; '.join(f'- {key}: …' for key in found)}", path=path)
     unknown = next((key for key in entry if key not in COMMON_OPTIONS), None)
     if unknown is None:
         what = f"only options, and nothing to check: {', '.join(entry)}" if entry else "nothing to check"
-        raise CheckProblem(path, what, "add a check such as `contains: Paris`")
+        raise WrongInput(what, "add a check such as `contains: Paris`", path=path)
     raise _unknown(unknown, path)
 
 
-def _unknown(name: str, path: Path) -> CheckProblem:
+def _unknown(name: str, path: Path) -> WrongInput:
     """Refuses a name that is no check."""
-    return CheckProblem(path, f"unknown check {name!r}", _nearest(name, list(CHECK_KINDS)))
+    return WrongInput(f"unknown check {name!r}", _nearest(name, list(CHECK_KINDS)), path=path)
 
 
 def _option(kind: CheckKind, key: str, value: Any, path: Path) -> Any:
@@ -254,7 +254,7 @@ def _option(kind: CheckKind, key: str, value: Any, path: Path) -> Any:
     wanted = options.get(key)
     if wanted is None:
         known = list(options)
-        raise CheckProblem((*path, key), f"{kind.name} has no option {key!r}", _nearest(key, known))
+        raise WrongInput(f"{kind.name} has no option {key!r}", _nearest(key, known), path=(*path, key))
     example = OPTION_EXAMPLES.get(key)
     return _converted(wanted, value, (*path, key), f"write `{key}: {example}`" if example else "")
 
@@ -265,7 +265,7 @@ def _with_threshold(kind: CheckKind, common: dict[str, Any], path: Path) -> dict
         return common
     if kind.at_least is None:
         what = f"{kind.name} gives a score and needs at_least, from which it passes"
-        raise CheckProblem(path, what, "add `at_least: 0.8`, or 0 to only measure")
+        raise WrongInput(what, "add `at_least: 0.8`, or 0 to only measure", path=path)
     return {**common, "at_least": kind.at_least}
 
 
@@ -277,9 +277,9 @@ def _converted(wanted: Any, value: Any, path: Path, hint: str) -> Any:
         first = error.errors(include_url=False, include_context=False)[0]
         message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
         place = tuple(part for part in first["loc"] if isinstance(part, int) or part in _keys_at(value))
-        raise CheckProblem((*path, *place), f"{message}, found {show(first['input'])}", hint) from None
+        raise WrongInput(f"{message}, found {show(first['input'])}", hint, path=(*path, *place)) from None
     except ConfigError as error:
-        raise CheckProblem(path, error.message, error.hint or hint) from None
+        raise WrongInput(error.message, error.hint or hint, path=path) from None
 
 
 def _keys_at(value: Any) -> list[str]:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from shared.contracts.checks import Check
-from worker.validation.checks.kind import AsksEmbeddings, CheckProblem
+from shared.errors import WrongInput
+from worker.validation.checks.kind import AsksEmbeddings
 from worker.validation.checks.table import CHECK_KINDS
 
 
@@ -48,7 +49,7 @@ def with_models(check: Check, embedding: str | None, judges: Sequence[str]) -> C
         judges: those of checks that ask judges.
 
     Raises:
-        CheckProblem: a check has no model, and there is no default; its path is empty.
+        WrongInput: a check has no model, and there is no default; its path is empty.
 
     >>> with_models(Check("rubric", "Polite?"), None, ["a"]).models
     ['a']
@@ -60,7 +61,7 @@ def with_models(check: Check, embedding: str | None, judges: Sequence[str]) -> C
         if not models:
             key = "embedding_model" if is_embedded else "judge_model"
             what = f"{kind.name} asks a model, and none is named"
-            raise CheckProblem((), what, f"add model to the check, or {key} to config")
+            raise WrongInput(what, f"add model to the check, or {key} to config")
         options = {**options, **({"model": models[0]} if len(models) == 1 else {"models": models})}
     inner = tuple(with_models(each, embedding, judges) for each in check.checks)
     if options is check.options and inner == check.checks:

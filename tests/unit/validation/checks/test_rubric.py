@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.checks import Check
+from shared.errors import WrongInput
 from tests.support.checking import call, outcome, vote
-from worker.validation.checks import Answer, CheckProblem, Subject, parse_checks
+from worker.validation.checks import Answer, Subject, parse_checks
 from worker.validation.checks.rubric import RUBRIC as JUDGES
 from worker.validation.checks.rubric import read_grade, rubric_prompt
 from worker.validation.checks.rubric import score as panel_score
@@ -70,7 +71,7 @@ def test_what_does_not_change_comes_first() -> None:
     ],
 )
 def test_a_prompt_must_show_the_output(prompt: str, text: str) -> None:
-    with pytest.raises(CheckProblem, match="prompt") as caught:
+    with pytest.raises(WrongInput, match="prompt") as caught:
         parse_checks([{"rubric": "x", "model": "m", "prompt": prompt}])
     assert text in str(caught.value)
     assert caught.value.path == (0, "prompt")
