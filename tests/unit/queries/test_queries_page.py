@@ -157,7 +157,8 @@ def test_metrics_stand_once_with_interval_and_target(tmp_path: Path) -> None:
     assert card(text, "Passed") == (
         "Passed 50.0% 95%: 22 to 78 4 of 8 passed 44.4% of all 9 sent ✗ 4 failed ! 1 no answer"
     )
-    assert text.count("Average latency") == text.count("Citation accuracy") == 1
+    cards = text.split('<ul class="strip')[1].split("</ul>")[0]
+    assert cards.count("Average latency") == text.count("Citation accuracy") == 1
     assert 'aria-label="83.3%, 95% interval 43.6 to 97.0%"' in text
 
 
