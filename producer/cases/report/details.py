@@ -109,16 +109,17 @@ class CaseFailures:
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
         for case in opened(rows):
-            if case.code or (case.result is not None and not case.result.passed):
-                self._add(case)
+            self.add(case)
 
     def failures(self) -> Failures:
         """Returns the groups, the most frequent reason first."""
         groups = sorted(self._groups.values(), key=lambda group: -group.number)
         return Failures([group.shown() for group in groups], self._left)
 
-    def _add(self, case: OpenedCase) -> None:
-        """Counts a failure, and names it while there are few with the same reason."""
+    def add(self, case: OpenedCase) -> None:
+        """Counts a case that failed, and names it while there are few with the same reason."""
+        if not case.code and (case.result is None or case.result.passed):
+            return
         reason, reasons = _reason(case), _reasons(case)
         group = self._groups.get(reason)
         if group is None:

@@ -36,14 +36,13 @@ class CasesMarkdownReport:
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Keeps some rows."""
-        if not self._is_freeform:
-            self._reasons.page(rows)
         for case in opened(rows):
             if self._is_freeform:
                 key = (case.item.case, case.item.prompt_id)
                 if key in self._prompts or len(self._prompts) < MOST_CASES:
                     self._prompts.setdefault(key, []).append(case)
             elif not case.answer.passed:
+                self._reasons.add(case)
                 if len(self._failed) < MOST_CASES:
                     self._failed.append(case)
                 else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from producer.queries.report.check_reasons import FAILED, NO_CHECK, REASON_OF_CHECK, found_by_checks
-from producer.queries.report.opened_rows import opened
+from producer.queries.report.opened_rows import OpenedQuery, opened
 from producer.queries.results import AskedQuery
 from producer.report.cells import Size, plain
 from producer.report.run_report import FailureExample, FailureGroup, Failures
@@ -42,13 +42,17 @@ class QueryFailures:
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
         for query in opened(rows):
-            if query.result is None or (not query.code and query.result.passed):
-                continue
-            name = plain(query.result.id, Size.CELL)
-            if query.code:
-                self._add_error(plain(query.explained(self._settings), Size.REASON), name)
-            else:
-                self._add_failure(query.result, name)
+            self.add(query)
+
+    def add(self, query: OpenedQuery) -> None:
+        """Counts a query that failed or has no answer."""
+        if query.result is None or (not query.code and query.result.passed):
+            return
+        name = plain(query.result.id, Size.CELL)
+        if query.code:
+            self._add_error(plain(query.explained(self._settings), Size.REASON), name)
+        else:
+            self._add_failure(query.result, name)
 
     def failures(self) -> Failures:
         """Returns the groups: the most frequent check first, errors last."""

@@ -119,10 +119,10 @@ class QueriesMarkdownReport:
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Keeps what the report shows of some results."""
-        self._reasons.page(rows)
         for query in opened(rows):
             if query.result is None:
                 continue
+            self._reasons.add(query)
             self._sections.add(query.shown)
             if query.code or query.result.passed:
                 continue
