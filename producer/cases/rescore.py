@@ -182,7 +182,7 @@ def _bench(
     prompts: Sequence[str],
     shared_vars: Mapping[str, Any],
 ) -> Path:
-    """Writes the run's own settings as a bench; JSON is YAML."""
+    """Writes the run's own settings as a bench, and its cases beside it; JSON is YAML."""
     targets = {**run.models, **run.judges, **run.check_models}
     several = len(run.judges) > 1
     judges = {"judge_models": list(run.judges)} if several else {"judge_model": run.judge_model}
@@ -199,8 +199,10 @@ def _bench(
             "max_cost": run.max_cost,
             "json_extraction": run.json_extraction,
         },
-        "test_cases": cases,
+        "test_cases_file": "cases.jsonl",
     }
+    with (folder / "cases.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(case, ensure_ascii=False) + "\n" for case in cases)
     if prompts:
         bench["prompts"] = [
             {"id": prompt, "user": f"{{{{ {RENDERED}[{json.dumps(prompt)}] }}}}"} for prompt in prompts

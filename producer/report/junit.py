@@ -47,6 +47,8 @@ class JunitTest(NamedTuple):
     """More of it."""
     case: int | None = None
     """Position of the case among the run's, of a case."""
+    tags: Sequence[str] = ()
+    """What a case belongs to."""
 
 
 class _Suite:
@@ -172,6 +174,8 @@ def xml_of(test: JunitTest) -> str:
 
     >>> xml_of(JunitTest("m", "case 1", time_s=0.25))
     '<testcase classname="m" name="case 1" time="0.250"/>\n'
+    >>> xml_of(JunitTest("m", "case 1", tags=["eu"]))[51:]
+    '<properties><property name="tag" value="eu"/></properties></testcase>\n'
     >>> xml_of(JunitTest("m", "case 1", "failure", type="t", message='"<', body="]]>"))[51:]
     '<failure message=\'"&lt;\' type="t">]]&gt;</failure></testcase>\n'
     """
@@ -181,13 +185,15 @@ def xml_of(test: JunitTest) -> str:
         "time": f"{test.time_s:.3f}",
     }
     opening = f"<testcase{_attributes(head)}"
+    listed = "".join(f"<property{_attributes({'name': 'tag', 'value': tag})}/>" for tag in test.tags)
+    tags = f"<properties>{listed}</properties>" if listed else ""
     if test.ending == "passed":
-        return f"{opening}/>\n"
+        return f"{opening}>{tags}</testcase>\n" if tags else f"{opening}/>\n"
     why = {"message": cut(test.message, Size.TEXT)} | ({"type": test.type} if test.type else {})
     inner = f"<{test.ending}{_attributes(why)}"
     body = xml_text(cut(test.body, Size.BODY))
     inner += f">{body}</{test.ending}>" if body else "/>"
-    return f"{opening}>{inner}</testcase>\n"
+    return f"{opening}>{tags}{inner}</testcase>\n"
 
 
 def xml_text(text: str) -> str:

@@ -297,7 +297,7 @@ def group_tables(summary: CasesSummary) -> list[Table]:
         Table(title="Prompts by model", columns=(model, prompt, *OUTCOMES), names=2, places=BESIDE).filled(
             by_model
         ),
-        Table(title="Tags", columns=(tag, *OUTCOMES)).filled(summary.tags or ()),
+        Table(title="Tags", columns=(tag, *OUTCOMES), places=ShownIn.EVERYWHERE).filled(summary.tags or ()),
         Table(title="Checks", columns=CHECKS).filled(summary.checks or ()),
     ]
 

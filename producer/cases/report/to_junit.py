@@ -46,7 +46,7 @@ class CasesJunitReport:
             if self._answers and _place(self._answers[0].item) != _place(case.item):
                 yield from self._closed()
             if case.item.quorum is None:
-                yield case_test(case)
+                yield case_test(case)._replace(tags=case.item.tags)
             else:
                 self._quorum = case.item.quorum
                 self._answers.append(case)
@@ -54,7 +54,7 @@ class CasesJunitReport:
     def _closed(self) -> list[JunitTest]:
         """Makes the test of the case at hand."""
         answers, self._answers = self._answers, []
-        return [quorum_test(self._quorum, answers)] if answers else []
+        return [quorum_test(self._quorum, answers)._replace(tags=answers[0].item.tags)] if answers else []
 
 
 def _place(item: CasePayload) -> tuple[str, str | None, int]:

@@ -149,12 +149,14 @@ def test_the_interval_of_a_mean_score_takes_the_answers_to_a_case_as_related() -
 
 
 def test_terminal_and_markdown_have_the_tables() -> None:
-    """The terminal has models and prompts, with `-v` all other groups; names of checks are only text."""
+    """The terminal has models, prompts and tags, with `-v` all other groups; names of checks are only text."""
     rows, info = all_rows(), run_info()
     brief, page = summary_text(document(rows, info)), written("md", rows, info)
     text = more_text(document(rows, info))
-    assert "\nPrompts\n" in brief
-    for title in ("Scores by model", "Prompts by model", "Tags", "Checks"):
+    for title in ("Prompts", "Tags"):
+        assert f"\n{title}\n" in brief
+        assert f"## {title}\n" in page
+    for title in ("Scores by model", "Prompts by model", "Checks"):
         assert f"\n{title}\n" not in brief
         assert f"\n{title}\n" in f"\n{text}"
         assert f"## {title}\n" in page
