@@ -1,5 +1,6 @@
 """Writes numbers and notes for people: thousands, sizes, durations, rates, sentences."""
 
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 _MINUTE_S: Final = 60
@@ -165,6 +166,15 @@ def share(part: int, whole: int) -> str:
     ('99%', '33%', '0%')
     """
     return f"{100 * part // whole if whole else 0}%"
+
+
+def ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Sorts counts, largest first, equal ones by name.
+
+    >>> ranked({"a": 1, "b": 2, "c": 1})
+    [('b', 2), ('a', 1), ('c', 1)]
+    """
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def sentence_of(text: str) -> str:

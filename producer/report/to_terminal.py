@@ -9,8 +9,7 @@ from producer.report.figures import Figure, Name, ShownIn, Table
 from producer.report.interfaces import FailureCollector, Paint, unpainted
 from producer.report.run_report import FailureExample, FailureGroup, Failures, RunReport
 from producer.tables import fitted_table, hanging, terminal_width
-from producer.text import plural
-from producer.turns.totals import ranked
+from producer.text import plural, ranked
 
 MOST_ROWS: Final = 50
 """Rows of a table."""

@@ -4,7 +4,7 @@ Totals come from rows, never from counters, so that they are right whatever was 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import UNSET, Struct
@@ -111,21 +111,3 @@ class TurnTotals:
 def error_code(row: TurnRow) -> str:
     """Returns the error code of a row that ended in error."""
     return POISON if "p" in row.code else _errors.decode(row.line).error.code
-
-
-def share(part: int, whole: int) -> float:
-    """Returns a part in percent; nothing of nothing is nothing.
-
-    >>> share(1, 8), share(0, 0)
-    (12.5, 0.0)
-    """
-    return 100 * part / whole if whole else 0.0
-
-
-def ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Sorts counts, largest first, equal ones by name.
-
-    >>> ranked({"a": 1, "b": 2, "c": 1})
-    [('b', 2), ('a', 1), ('c', 1)]
-    """
-    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

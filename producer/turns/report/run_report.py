@@ -6,9 +6,8 @@ from typing import Final
 from producer.report.figures import Column, Figure, Labelled, Name, ShownIn, Table, Unit
 from producer.report.run_report import FigureLine, RunReport, headline_of, latencies, names_of
 from producer.report.run_verdict import RunOutcome, verdict_with
-from producer.text import plural
+from producer.text import plural, ranked
 from producer.turns.documents import TurnsRun
-from producer.turns.totals import ranked
 
 SHARE: Final = "Share"
 RULES: Final[Mapping[str, str]] = {

@@ -7,7 +7,7 @@ from producer.report.cells import Size
 from producer.report.html.head import facts_of, page_of, tables
 from producer.report.html.rendering import fill, text_limit
 from producer.report.html.viewer import Chip, Group, Head, Rows, begin, end, tools
-from producer.text import plural
+from producer.text import plural, ranked
 from producer.turns.documents import TurnsRun
 from producer.turns.report.html_rows import (
     CHANGED,
@@ -22,7 +22,6 @@ from producer.turns.report.html_threads import Threads, first_to_read, item_of
 from producer.turns.report.opened_rows import MESSAGE_CHARS
 from producer.turns.report.run_report import run_report
 from producer.turns.report.turn_records import SKIPPED, record_of, short
-from producer.turns.totals import ranked
 from shared.runs import RunInfo, TurnRow
 
 FOLDER: Final = "turns/report"
