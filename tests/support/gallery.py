@@ -3,18 +3,23 @@
 `make gallery` writes them; look at them before you commit them.
 """
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.support.browser import Browser
+from tests.support.eventually import eventually
 from tests.support.gallery_prometheus import draw
 from tests.support.gallery_terminal import Screen, photograph
+from tests.support.processes import Processes, mark_this_session
 from tests.support.tools import require_tool
 from tests.support.tree import ROOT
 
@@ -22,6 +27,8 @@ PICTURES: Final = ROOT / "docs" / "gallery"
 WIDTH: Final = 1280
 PORT: Final = 3000
 """Of the sample API: the packaged benches have it as the address of their judge."""
+LIVE_S: Final = 10.0
+"""How long a page may take to be live."""
 BENCH: Final = "examples/bench.config.yaml"
 BASELINES: Final = "examples/copilot/data/evaluation_baselines.json"
 
@@ -61,6 +68,13 @@ PAGES: Final = (
 )
 """Each ends below a row or a chart, so that no text is cut through."""
 
+SERVED: Final = (
+    Page("/", 640, picture="view-runs"),
+    Page("/?name=Everyday+checks&", 800, picture="view-history"),
+    Page("/run/RUN", 900, "#panel h2", "view-run"),
+)
+"""Pages of `proctor view`; RUN is the newest run of cases but one, whose first failure is opened."""
+
 SCREENS: Final = (
     Screen("cases", f"proctor run {BENCH} --api-base $MODELS", 100),
     Screen("queries", f"proctor run {BASELINES} --api-url $API --concurrency 8"),
@@ -85,6 +99,7 @@ def main() -> None:
         subprocess.run(["bash", "-c", PREPARATION], check=True, env=env, cwd=folder)
         for page in PAGES:
             _photograph_page(page, folder, targets[0])
+        _photograph_served(folder, env, targets[0])
         for screen in SCREENS:
             photograph(screen, folder, env, targets[0] / f"terminal-{screen.name}.svg")
     if targets == [PICTURES]:
@@ -103,6 +118,40 @@ def _environment(folder: Path) -> Mapping[str, str]:
         "MODELS": f"http://localhost:{PORT}/v1",
     }
     return plain | own
+
+
+def _photograph_served(folder: Path, env: Mapping[str, str], target: Path) -> None:
+    """Writes pictures of what `proctor view` serves, once the pages are live."""
+    words = ["proctor", "runs", "list", "--kind", "cases", "--first", "2", "--json"]
+    listed = subprocess.run(words, check=True, env=env, capture_output=True)
+    run = json.loads(listed.stdout)["runs"][1]["run_id"]
+    mark_this_session()
+    processes, command = Processes(folder, os.environ), ["proctor", "view", "--no-open", "--port", "0"]
+    with (
+        subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as server,
+        closing(processes),
+        closing(Browser(processes, folder / "served")) as browser,
+    ):
+        base, _, token = (server.stdout.readline() if server.stdout else "").strip().partition("/?")
+        for page in SERVED:
+            browser.look(width=WIDTH, height=page.height)
+            place = page.name.replace("RUN", run)
+            browser.open(f"{base}{place}{'' if '?' in place else '?'}{token}")
+            eventually(partial(_is_live, browser), LIVE_S)
+            if page.state:
+                browser.click("a.item.is-f")
+                eventually(partial(_has, browser, page.state), LIVE_S)
+            picture = browser.screenshot(target / f"{page.picture}.png")
+            sys.stdout.write(f"{picture}: {picture.stat().st_size >> 10} kB\n")
+        server.terminate()
+
+
+def _is_live(browser: Browser) -> None:
+    assert browser.texts("[data-link]") == ["live"]
+
+
+def _has(browser: Browser, selector: str) -> None:
+    assert browser.texts(selector)
 
 
 def _photograph_page(page: Page, folder: Path, target: Path) -> None:
