@@ -1,4 +1,4 @@
-"""Serves a function as a model on a loopback port, for the time of a run.
+"""Serves functions as models on a loopback port, for the time of a run: applications, and checks as judges.
 
 Workers call it as they call any OpenAI-compatible endpoint, so that limits, retries, ledger and reports are
 the same. A function that raises ends its item in an error with the exception's text.
@@ -7,7 +7,7 @@ the same. A function that raises ends its item in an error with the exception's 
 import inspect
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple
@@ -18,25 +18,81 @@ MOST_BYTES: Final = 64 << 20
 """Longest request."""
 
 
-class Served(NamedTuple):
-    """A function that is being served."""
+class CheckPrompt(NamedTuple):
+    """The prompt by which a function is asked as a judge: its parts stand between boundaries."""
 
-    name: str
-    """What the run calls it."""
-    url: str
-    """Base URL of the endpoint."""
+    boundary: str
+    """A text that no answer contains."""
+
+    def __str__(self) -> str:
+        return self.boundary.join(
+            f"{{{{ {name} }}}}" for name in ("output", "input", "expected", "tool_calls")
+        )
+
+    def parts(self, text: str) -> "CheckedAnswer":
+        """Reads a filled prompt.
+
+        >>> CheckPrompt("|").parts('Hi|Hello?|null|[]')
+        CheckedAnswer(output='Hi', input='Hello?', expected=None, tool_calls=[])
+        """
+        output, asked, expected, calls = text.split(self.boundary)
+        return CheckedAnswer(output, asked, json.loads(expected or "null"), json.loads(calls or "[]"))
+
+
+class CheckedAnswer(NamedTuple):
+    """What a function that takes two parameters is told of an answer."""
+
+    output: str
+    """Its text."""
+    input: str
+    """What was asked."""
+    expected: Any
+    """The object that the case expects; None without one."""
+    tool_calls: list[Mapping[str, Any]]
+    """What the model called, in OpenAI's form."""
+
+
+def judge_of(check: Callable[..., Any], prompt: CheckPrompt) -> App:
+    """Makes of a function that checks answers one that replies as a judge does.
+
+    Args:
+        check: takes the text of an answer, or this and a `CheckedAnswer`; returns a bool, a score from 0
+            to 1, or one of these with a reason. It may be a coroutine.
+        prompt: by which it is asked.
+    """
+    takes_both = len(inspect.signature(check).parameters) > 1
+
+    async def waited(found: Awaitable[Any]) -> Mapping[str, Any]:
+        return _grade(await found)
+
+    def reply(text: str) -> Any:
+        answer = prompt.parts(text)
+        found = check(answer.output, answer) if takes_both else check(answer.output)
+        return waited(found) if inspect.isawaitable(found) else _grade(found)
+
+    return reply
+
+
+def _grade(found: Any) -> Mapping[str, Any]:
+    """Writes what a function found as judges do.
+
+    >>> _grade((False, "too long")), _grade(0.5)
+    ({'reason': 'too long', 'score': 0.0}, {'reason': '', 'score': 0.5})
+    """
+    score, reason = found if isinstance(found, tuple) else (found, "")
+    return {"reason": str(reason), "score": float(score)}
 
 
 @contextmanager
-def served(app: App) -> Iterator[Served]:
-    """Serves a function until the block is left."""
+def served(app: App) -> Iterator[str]:
+    """Serves a function until the block is left; yields the base URL of the endpoint."""
     answer = _answering(app)
     server = _Server(answer)
     thread = threading.Thread(target=server.serve_forever, name="proctor app", daemon=True)
     thread.start()
     try:
         host, port = server.server_address[:2]
-        yield Served(getattr(app, "__name__", type(app).__name__), f"http://{host!s}:{port}/v1")
+        yield f"http://{host!s}:{port}/v1"
     finally:
         server.shutdown()
         server.server_close()

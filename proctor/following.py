@@ -1,11 +1,12 @@
 """Runs that are begun here: submitted, followed event by event, or run to their end."""
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from json import dumps, loads
 from os import PathLike, fspath
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from proctor.benches import Bench
@@ -13,9 +14,7 @@ from proctor.program import Option, Program, arguments_of, error_of, started
 from proctor.runs import ENDED, Run
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from proctor.app import App, Served
+    from proctor.app import App
 
 Source = Bench | str | PathLike[str] | Mapping[str, Any]
 """A bench as a value, the path of a file, or the content of one."""
@@ -112,6 +111,7 @@ def run(
     source: Source,
     *,
     app: "App | None" = None,
+    checks: Sequence[Callable[..., Any]] = (),
     on_event: Callable[[Event], None] | None = None,
     **options: Option,
 ) -> Run:
@@ -122,6 +122,8 @@ def run(
         app: the application under test, instead of models: a function that takes the text of the last
             message, or the list of messages if its first parameter is called `messages`, and returns a text,
             a JSON object, or pieces of text. It may be a coroutine.
+        checks: functions that check the answers to all cases: each takes the text of an answer, or this and a
+            `CheckedAnswer`, and returns a bool, a score from 0 to 1, or one of these with a reason.
         on_event: is called with each event; by default a terminal or a notebook shows how far the run is.
         options: those of `proctor run`: `max_cost=2.0`, `no_cache=True`, `repeat=3`.
 
@@ -131,17 +133,11 @@ def run(
     Raises:
         ProctorError: it was refused, or nothing could be run.
     """
-    arguments, text = _input(source)
-    serving: AbstractContextManager[Served | None] = nullcontext()
-    if app is not None:
-        from proctor.app import served  # noqa: PLC0415 - start-up: the server is for functions only
-
-        serving = served(app)
-    with serving as server:
-        if server is not None:
-            text = _asking(server, source)
-            arguments = ["-", "--kind=cases"]
+    with ExitStack() as serving:
+        if app is not None or checks:
+            source = _with_functions(source, app, checks, serving)
             options = {"no_cache": True, **options}
+        arguments, text = _input(source)
         tell = on_event or _progress()
         for event in Watch(["run", *arguments, *arguments_of(options)], text):
             tell(event)
@@ -157,14 +153,34 @@ def _input(source: Source) -> tuple[list[str], str | None]:
     return [fspath(source)], None
 
 
-def _asking(server: "Served", source: Source) -> str:
-    """Returns a bench that asks a served function instead of models."""
+def _with_functions(
+    source: Source, app: "App | None", checks: Sequence[Callable[..., Any]], serving: ExitStack
+) -> Mapping[str, Any]:
+    """Returns a bench that asks served functions instead of models, and as judges."""
+    from proctor.app import CheckPrompt, judge_of, served  # noqa: PLC0415 - start-up: for functions only
+
     if not isinstance(source, Bench | Mapping):
-        raise TypeError("app= needs a Bench: a file names its own models")
+        raise TypeError("app= and checks= need a Bench: a file names its own models and checks")
     bench = dict(source.document() if isinstance(source, Bench) else source)
-    config = {"api_base": server.url, "prices": {"prompt_per_million": 0, "completion_per_million": 0}}
-    configs = {**bench.get("model_configs", {}), server.name: config}
-    return dumps({**bench, "models": [server.name], "model_configs": configs})
+    configs = dict(bench.get("model_configs", {}))
+
+    def serve(name: str, function: "App") -> str:
+        url = serving.enter_context(served(function))
+        configs[name] = {"api_base": url, "prices": {"prompt_per_million": 0, "completion_per_million": 0}}
+        return name
+
+    if app is not None:
+        bench["models"] = [serve(_name_of(app), app)]
+    rows = list(bench.get("default_checks", ()))
+    for check in checks:
+        prompt, name = CheckPrompt(f"<{token_hex(16)}>"), _name_of(check)
+        judge = serve(f"check.{name}", judge_of(check, prompt))
+        rows.append({"rubric": name, "name": name, "model": judge, "prompt": str(prompt)})
+    return {**bench, "model_configs": configs, **({"default_checks": rows} if rows else {})}
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _event_of(line: Mapping[str, Any]) -> Event:

@@ -7,22 +7,24 @@ Turns of one thread keep the order of their `send`. Each gets a `clientRequestId
 again after a lost reply counts once.
 """
 
-import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from proctor.errors import ProctorError
 
 if TYPE_CHECKING:
+    import asyncio
     from http.client import HTTPConnection
+
+T = TypeVar("T")
 
 MOST_TURNS: Final = 500
 """Turns of one request: as many as the service takes."""
@@ -215,6 +217,12 @@ class Producer:
             raise
 
 
+async def _in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    import asyncio  # noqa: PLC0415 - start-up: only coroutines need it
+
+    return await asyncio.to_thread(function, *arguments)
+
+
 class AsyncProducer:
     """The same for asyncio: futures of the running loop.
 
@@ -235,7 +243,9 @@ class AsyncProducer:
 
     async def send(self, turn: Mapping[str, Any]) -> "asyncio.Future[Decision]":
         """Sends a turn, once there is room; the future has its decision."""
-        return asyncio.wrap_future(await asyncio.to_thread(self._producer.send, turn))
+        import asyncio  # noqa: PLC0415 - start-up: only coroutines need it
+
+        return asyncio.wrap_future(await _in_thread(self._producer.send, turn))
 
     async def send_many(self, turns: Iterable[Mapping[str, Any]]) -> "list[asyncio.Future[Decision]]":
         """Sends turns in order."""
@@ -243,11 +253,11 @@ class AsyncProducer:
 
     async def flush(self, timeout_s: float | None = None) -> bool:
         """Waits until no turn waits."""
-        return await asyncio.to_thread(self._producer.flush, timeout_s)
+        return await _in_thread(self._producer.flush, timeout_s)
 
     async def close(self) -> None:
         """Sends what waits, and ends."""
-        await asyncio.to_thread(self._producer.close)
+        await _in_thread(self._producer.close)
 
 
 def _hand_out(future: "Future[Decision]", found: Mapping[str, Any]) -> None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from producer.packaged_examples import example as packaged
 from shared.errors import InputError
 
 _FENCE = "---\n"
@@ -37,7 +37,7 @@ def load_knowledge(folder: Traversable | None = None) -> list[Passage]:
     Raises:
         InputError: a document lacks its head or its sections, or there is none.
     """
-    place = folder or files("examples") / "copilot" / "knowledge"
+    place = folder or packaged("copilot", "knowledge")
     documents = sorted((entry for entry in place.iterdir() if entry.name.endswith(".md")), key=_name)
     chunks = [
         chunk for entry in documents for chunk in read_document(entry.name, entry.read_text(encoding="utf-8"))

@@ -210,7 +210,8 @@ def test_the_image_holds_the_program_and_no_tools(image: Image) -> None:
     ]
     assert not foreign
     ours = {path.relative_to(ROOT).as_posix() for path in project_files()}
-    shipped = {name for name in ours if name.split("/")[0] in {"shared", "worker", "producer", "examples"}}
+    shipped = {name for name in ours if name.split("/")[0] in {"shared", "worker", "producer", "proctor"}}
+    shipped |= {f"producer/{name}" for name in ours if name.startswith("examples/")}
     assert all((packages / name).exists() for name in shipped)
     assert list((packages / "worker").rglob("*.pyc")), "bytecode is made when the image is built"
 
@@ -235,7 +236,7 @@ def test_the_default_command_works_and_ends_in_order(box: Box, bench: Path) -> N
     worker = box.start()
     box.wait_until_healthy(worker)
     (packages,) = (box.image.root / "opt" / "proctor").glob("lib/python*/site-packages")
-    example = "/" + str((packages / "examples" / "turns.jsonl").relative_to(box.image.root))
+    example = "/" + str((packages / "producer" / "examples" / "turns.jsonl").relative_to(box.image.root))
     turns = box.run("proctor", "run", example, "-q", "-o", f"{FILES}/turns.jsonl")
     assert turns.popen.returncode == 0, turns.output_text()
     expected = len((ROOT / "examples" / "turns.jsonl").read_text().splitlines())

@@ -61,6 +61,33 @@ def test_a_function_is_evaluated_by_workers(script: Script) -> None:
     assert text.endswith(": 1 of 2 passed, 1 failed")
 
 
+def test_functions_check_answers_as_judges_do(script: Script) -> None:
+    """A bool, a score with a reason, a coroutine that sees the case, and an exception."""
+    found = script("""
+        def short(output):
+            return len(output) < 20
+        async def asked(output, answer):
+            return 0.9 if answer.input.endswith("?") and output == answer.output else 0, "by the input"
+        def broken(output):
+            raise ValueError("no such table")
+        def row(check): return [check.name, check.passed, check.score, check.reason]
+        run = proctor.run(bench, app=answer, checks=[short, asked])
+        rows = [[r.outcome, [row(check) for check in r.checks]] for r in run.rows]
+        failed = next(proctor.run(bench, app=answer, checks=[broken]).rows)
+        print(json.dumps([rows, failed.outcome, failed.reason]))
+    """)
+    (first, second), outcome, reason = found
+    assert first[0] == "passed"
+    assert [(name, passed, score) for name, passed, score, _ in first[1][:2]] == [
+        ("short", True, 1.0),
+        ("asked", True, 0.9),
+    ]
+    assert "by the input" in first[1][1][3]
+    assert second[0] == "failed"  # `contains` fails, so that nobody is asked further
+    assert outcome == "error"
+    assert "no such table" in reason
+
+
 def test_functions_may_be_asynchronous_take_messages_and_answer_in_pieces(script: Script) -> None:
     """A coroutine, a generator, an object and an exception each end as one expects of them."""
     found = script("""

@@ -14,7 +14,9 @@ import pytest
 
 from tests.support.tree import ROOT, project_files
 
-OURS: Final = {"shared", "producer", "worker", "proctor", "examples"}
+OURS: Final = {"shared", "producer", "worker", "proctor"}
+EXAMPLES: Final = "examples/"
+"""In the wheel below `producer/`."""
 REQUIREMENT: Final = re.compile(r"^([a-z0-9][a-z0-9._-]*)==(\S+)( ; [^\\]+)? \\$")
 
 
@@ -96,6 +98,7 @@ def test_wheel_holds_every_file_of_our_packages(wheel: Path) -> None:
         packed = set(archive.namelist())
     tracked = {path.relative_to(ROOT).as_posix() for path in project_files()}
     assert {name for name in tracked if name.split("/")[0] in OURS} <= packed
+    assert {f"producer/{name}" for name in tracked if name.startswith(EXAMPLES)} <= packed
 
 
 def test_installed_code_imports_itself_beside_a_foreign_shared_folder(installed: Path, foreign: Path) -> None:

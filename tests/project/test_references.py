@@ -19,7 +19,7 @@ DOTTED: Final = re.compile(r"(?<![\w/.])((?:shared|worker|producer)(?:\.\w+)+)")
 HISTORY: Final = {"CHANGELOG.md", "docs/decisions.md", "docs/status.md"}
 """Documents that may name what was there once."""
 TEXTS: Final = {".py", ".md", ".lua", ".toml", ".yaml", ".yml", ".sh", ""}
-MADE: Final = {"docs/", "deploy/.env", "deploy/secrets", "deploy/models.env"}
+MADE: Final = {"docs/", "deploy/.env", "deploy/secrets", "deploy/models.env", "producer/examples"}
 """Paths that users make."""
 EXAMPLES: Final = {"shared.nowhere", "shared.names.Nothing", "worker.under_test"}
 """Names that tests make up."""

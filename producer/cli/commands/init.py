@@ -1,7 +1,6 @@
 """`proctor init [DIR]`: writes a small commented example that runs as it is."""
 
 import sys
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +11,7 @@ from producer.atomic_file import atomic_file
 from producer.cli.options.global_options import command as declare
 from producer.cli.session import Session, pass_session
 from producer.kind import Example
+from producer.packaged_examples import example as packaged
 from shared.errors import UsageError
 
 EXAMPLES: Final = {each.name: each for kind in reversed(kinds.declared()) for each in kind.traits.examples}
@@ -68,7 +68,7 @@ def command(session: Session, *, folder: Path, kind: str | None, output: Path | 
 
 def _example(name: str) -> str:
     """Reads a packaged file."""
-    return (files("examples") / name).read_text(encoding="utf-8")
+    return packaged(name).read_text(encoding="utf-8")
 
 
 def _path_beside(main: Path, name: str) -> Path:

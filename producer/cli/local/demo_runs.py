@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from importlib.resources import as_file, files
+from importlib.resources import as_file
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -18,6 +18,7 @@ from producer.cli.session import Session
 from producer.cli.submission import Submission, unread
 from producer.cli.work import WorkOptions, work
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD, report_of, run_document
+from producer.packaged_examples import example as packaged
 from producer.report_files import ReportFile
 from producer.sample_api.pace import Pace
 from producer.sample_api.server import in_background
@@ -156,7 +157,7 @@ def _begin(session: Session, note: str) -> None:
 
 def _example(*parts: str) -> AbstractContextManager[Path]:
     """Finds a packaged example on disk."""
-    return as_file(files("examples").joinpath(*parts))
+    return as_file(packaged(*parts))
 
 
 def _run(session: Session, path: Path, reports: Path | None, choice: SubmitChoice | None = None) -> _Ended:
