@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +15,7 @@ from aiohttp import ClientSession
 from producer.access import Access
 from producer.view.request_guard import TOKEN_HEADER
 from tests.support.case_pages import rows_of
+from tests.support.redis_server import RedisServer
 from tests.support.viewed_runs import OUTPUTS, TOKEN, access_to, answer, cases_run, get, served
 
 if TYPE_CHECKING:
@@ -233,3 +234,21 @@ def test_reports_and_comparisons_are_pages_of_the_server(address: str, redis_cli
         assert (await get(at(address, "/compare", run="run-b")))[0] == 400
 
     asyncio.run(ask())
+
+
+def test_a_redis_that_dies_returns(new_redis_server: Callable[..., RedisServer], tmp_path: Path) -> None:
+    """Pages say that it is away, the server stays, and goes on when it is back."""
+    redis_server = new_redis_server()
+    with access_to(redis_server.url, tmp_path) as access, served(access) as address:
+        assert asyncio.run(told(at(address, "/live"), "Fleet"))
+        redis_server.kill()
+        assert asyncio.run(told(at(address, "/live"), "Redis does not answer"))["away"]
+        assert asyncio.run(get(address))[0] == 503
+        redis_server.start()
+
+        async def back() -> None:
+            async with asyncio.timeout(SOON_S):
+                await told(at(address, "/live"), "Fleet")
+            assert (await get(address))[0] == 200
+
+        asyncio.run(back())
