@@ -3,13 +3,16 @@
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
 from sys import intern
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
+from producer.cases.results import RepeatOf
 from producer.queries.results import AskedQuery
 from shared.contracts.case_hashes import hash_of
+from shared.contracts.case_run import Quorum
 from shared.contracts.query_vocabulary import failed
 from shared.names import Outcome
 
@@ -40,6 +43,8 @@ class ComparedLine(Struct, Generic[R], frozen=True, kw_only=True):
     latency_ms: float | None = None
     cost_usd: float | None = None
     error: LineError | None = None
+    reason: str = ""
+    """Why it was not needed."""
     message: str | None = None
     """Text of a turn."""
     messages: list[dict[str, Any]] | None = None
@@ -81,6 +86,7 @@ class ComparedCase(Struct, frozen=True, kw_only=True):
     checks: list[CheckOfCase] | None = None
     score: float | None = None
     weight: float = 1.0
+    repeat: RepeatOf | None = None
 
 
 class ComparedTurn(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -215,12 +221,13 @@ def items_of(
         tag: only items with this one.
         keep: keeps the texts of a line, and returns where.
     """
+    quorums = dict[Names, Quorum]()
     found, skipped, seen, layouts = list[ComparedItem](), 0, Counter[Names](), dict[Names, Names]()
     for at, (line, known) in enumerate(lines):
         if tag is not None and (line.result is None or tag not in comparing.tags(line)):
             continue
         if line.result is None or line.outcome == Outcome.SKIPPED:
-            skipped += 1
+            skipped += not line.reason
             continue
         names = tuple(map(intern, comparing.names(line.result, at)))  # one text for all items that share it
         seen[names] += 1
@@ -241,7 +248,48 @@ def items_of(
                 weight=getattr(line.result, "weight", 1.0),
             )
         )
-    return Items(found, skipped)
+        if isinstance(line.result, ComparedCase) and (repeat := line.result.repeat):
+            quorums[key[:-1]] = Quorum(repeat.needed, repeat.times)
+    return Items(by_verdict(found, quorums) if quorums else found, skipped)
+
+
+def by_verdict(items: Iterable[ComparedItem], quorums: Mapping[Names, Quorum]) -> list[ComparedItem]:
+    """Puts the answers to each case that count together into one item, with their verdict and mean scores.
+
+    Args:
+        items: in input order.
+        quorums: of cases, by their identity without the number of a repetition.
+    """
+    found, answers = list[ComparedItem](), dict[Names, list[ComparedItem]]()
+    for item in items:
+        case = item.key[:-1]
+        if case not in quorums:
+            found.append(item)
+        elif case in answers:
+            answers[case].append(item)
+        else:
+            answers[case] = [item]
+    cases = [_together(some, quorums[case]) for case, some in answers.items()]
+    return [
+        *found,
+        *(case for case in cases if case.outcome != Outcome.SKIPPED),
+    ]  # those the run ended before
+
+
+def _together(answers: Sequence[ComparedItem], quorum: Quorum) -> ComparedItem:
+    """Makes one item of the answers to a case; its texts are those of the first answer with the verdict."""
+    outcome = quorum.outcome(Counter(Outcome(each.outcome) for each in answers))
+    shown = next((each for each in answers if each.outcome == outcome), answers[0])
+    scores = {
+        name: fmean(each.scores[name] for each in answers if name in each.scores)
+        for name in dict.fromkeys(name for each in answers for name in each.scores)
+    }
+    return shown._replace(
+        key=(*shown.key[:-1], "#1"),
+        outcome=outcome.value,
+        word=outcome.value,
+        scores=PackedScores(tuple(scores), scores.values()),
+    )
 
 
 def one_each(a: Items, b: Items, by: str) -> tuple[Items, Items, tuple[str, str] | None]:

@@ -352,6 +352,11 @@ class CasesSummary(Part, kw_only=True, frozen=True):
         return sum(model.cached_input_tokens or 0 for model in known) / asked if asked else None
 
     @property
+    def not_needed(self) -> int:
+        """Answers that were not asked for, because the verdict on their case was certain."""
+        return 0 if self.case_verdicts is UNSET else self.case_verdicts.not_needed
+
+    @property
     def is_freeform(self) -> bool:
         """Whether outputs are only shown: no case has a criterion."""
         return self.mode == FREEFORM

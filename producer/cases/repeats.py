@@ -1,7 +1,7 @@
 """Aggregates repeats of cases: verdicts by several answers, pass@k, the error of the mean; pure."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 
 from producer.aggregate.related import ByCase, counts_of, outcome_effects
 from producer.aggregate.statistics import clustered_mean, flakiness, pass_at_k, pass_hat_k, wilson
@@ -72,26 +72,11 @@ class Verdicts:
         """Counts the case at hand by its answers."""
         answers, self._answers, self._case = self._answers, Counter[Outcome](), None
         if self._quorum is not None and answers:
-            self._count(verdict_of(self._quorum, answers))
+            self._count(self._quorum.outcome(answers))
 
     def _count(self, outcome: Outcome) -> None:
         self._outcomes[outcome] += 1
         self._by_case.add(self._place, counts_of(outcome))
-
-
-def verdict_of(quorum: Quorum, answers: Mapping[Outcome, int]) -> Outcome:
-    """Returns the verdict on a case by its answers; open, an error among them decides what it is.
-
-    >>> verdict_of(Quorum(2, 3), {Outcome.PASSED: 1, Outcome.ERROR: 1, Outcome.FAILED: 1}).value
-    'error'
-    """
-    match quorum.verdict(answers.get(Outcome.PASSED, 0), answers.get(Outcome.FAILED, 0)):
-        case True:
-            return Outcome.PASSED
-        case False:
-            return Outcome.FAILED
-        case None:
-            return Outcome.ERROR if answers.get(Outcome.ERROR) else Outcome.SKIPPED
 
 
 class Repeats:

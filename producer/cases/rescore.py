@@ -98,7 +98,7 @@ def _case(item: CasePayload, judges: Iterable[str]) -> dict[str, Any]:
         "tags": item.tags,
         "metadata": item.metadata,
         "weight": None if item.weight == 1 else item.weight,
-        "repeat": item.quorum and {"times": item.quorum.times, "pass": item.quorum.needed},
+        "repeat": item.quorum and item.quorum.written,
         **item.criteria,
     }
     if item.messages is not None and item.prompt_id is None:

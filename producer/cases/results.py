@@ -193,6 +193,13 @@ class _Metrics(Struct, frozen=True):
     first_token_ms: int | None = None
 
 
+class RepeatOf(Struct, frozen=True, rename={"needed": "pass"}):
+    """How many answers to a case were asked for at most, and how many must pass."""
+
+    times: AnyCount
+    needed: AnyCount
+
+
 class CaseResult(Struct, frozen=True, kw_only=True):
     """How one output of a model fared."""
 
@@ -232,6 +239,10 @@ class CaseResult(Struct, frozen=True, kw_only=True):
             extra_json_schema={"minimum": 0},
         ),
     ] = 1.0
+    repeat: Annotated[
+        RepeatOf | UnsetType,
+        Meta(description="Of cases whose answers count together; only there where it was."),
+    ] = UNSET
     score: Annotated[
         float | None, Meta(description="The weighted mean of the scores of the checks; null without any.")
     ] = None

@@ -12,6 +12,7 @@ import msgspec
 
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, Label
 from shared.contracts.checks import Check
+from shared.names import Outcome
 from shared.upstream.model_target import DEFAULT_TIMEOUT_S, ModelTarget
 from shared.upstream.prices import GivenPrice
 
@@ -84,6 +85,25 @@ class Quorum(msgspec.Struct, frozen=True, gc=False, array_like=True):
     def verdict(self, passed: int, failed: int) -> bool | None:
         """Returns whether a case passes by its answers; None while that is open."""
         return None if self.left(passed, failed) else passed >= self.needed
+
+    @property
+    def written(self) -> dict[str, int]:
+        """As benches and results have it."""
+        return {"times": self.times, "pass": self.needed}
+
+    def outcome(self, answers: Mapping[Outcome, int]) -> Outcome:
+        """Returns how a case ended by its answers; where that is open, an error among them makes it one.
+
+        >>> Quorum(2, 3).outcome({Outcome.PASSED: 1, Outcome.ERROR: 1, Outcome.FAILED: 1}).value
+        'error'
+        """
+        match self.verdict(answers.get(Outcome.PASSED, 0), answers.get(Outcome.FAILED, 0)):
+            case True:
+                return Outcome.PASSED
+            case False:
+                return Outcome.FAILED
+            case None:
+                return Outcome.ERROR if answers.get(Outcome.ERROR) else Outcome.SKIPPED
 
     def reason(self, passed: int, failed: int) -> str:
         """Says why further answers do not matter.

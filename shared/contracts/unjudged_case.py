@@ -33,7 +33,7 @@ NO_CALL: Final[dict[str, Any]] = {
 
 
 def identity_of(payload: CasePayload) -> dict[str, Any]:
-    """Names the item: the first keys of its result; `weight` only where it is not 1.
+    """Names the item: the first keys of its result; `weight` and `repeat` only where they say something.
 
     >>> identity_of(CasePayload(2, "m", "Hi", id="greeting", tags=["a"]))["tags"]
     ['a']
@@ -48,6 +48,7 @@ def identity_of(payload: CasePayload) -> dict[str, Any]:
         "tags": payload.tags,
         "metadata": payload.metadata,
         **({} if payload.weight == 1 else {"weight": payload.weight}),
+        **({} if payload.quorum is None else {"repeat": payload.quorum.written}),
     }
 
 

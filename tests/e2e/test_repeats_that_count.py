@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Any, Final
 
+from shared.contracts.case_run import CasePayload, Quorum
+from tests.support.browser import Browser
+from tests.support.case_pages import EXPECTED, GOOD, WRONG, item_row, run_info, write_page
 from tests.support.case_runs import WORKERS, bench, document, rows_of
 from tests.support.cli import Cli
 from tests.support.model_server import ModelServer, Say
@@ -56,3 +59,22 @@ def test_what_was_not_needed_is_asked_where_a_retry_needs_it(cli: Cli, tmp_path:
     assert (first["exit"], first["summary"]["case_verdicts"]["not_needed"], asked) == (1, 2, 4)
     rows = rows_of(cli, first["run_id"])
     assert (again.code, [row["outcome"] for row in rows]) == (0, ["passed"] * 3), again
+
+
+def test_a_dot_opens_its_answer(browser: Browser, tmp_path: Path) -> None:
+    """Each of several answers is a dot in their cell, which opens the panel with this answer."""
+    run, quorum = run_info(["m"], 1, repeat=3), Quorum(2, 3)
+    items = [
+        CasePayload(0, "m", "one", at, criteria={"expected": EXPECTED}, quorum=quorum) for at in range(3)
+    ]
+    rows = [
+        item_row(at, item, output, ms=5, cost=0.01)
+        for at, (item, output) in enumerate(zip(items, (GOOD, WRONG, GOOD), strict=True))
+    ]
+    browser.open(write_page(tmp_path / "page.html", run, rows).as_uri())
+    assert browser.evaluate("document.querySelectorAll('.row .dot').length") == 3
+    shown = "[...document.querySelectorAll('.panel [data-repeat][open]')].map((each) => each.dataset.repeat)"
+    for dot in ("3", "1", "2"):
+        browser.click(f".row [data-dot='{dot}']")
+        assert browser.evaluate(shown) == [dot]
+    assert not browser.complaints()

@@ -84,6 +84,11 @@ def _time(model: ModelFigures, ms: int) -> Figure:
     return Figure(ms if model.latency_ms else None, Unit.LATENCY_S)
 
 
+def _first_token(model: ModelFigures, ms: int) -> Figure:
+    """Returns a percentile of the times to the first token."""
+    return Figure(ms if model.first_token_ms else None, Unit.LATENCY_S)
+
+
 def _named(word: str) -> Column[Any]:
     """Makes the column of a name."""
     return Column(word.capitalize(), attrgetter(word))
@@ -156,6 +161,8 @@ CALLS: Final[Sequence[Column[ModelFigures]]] = (
     Column("P50", lambda model: _time(model, model.latency_ms.p50), spare=8),
     Column("P95", lambda model: _time(model, model.latency_ms.p95)),
     Column("P99", lambda model: _time(model, model.latency_ms.p99), places=ShownIn.FILES),
+    Column("First token P50", lambda model: _first_token(model, model.first_token_ms.p50), spare=9),
+    Column("First token P95", lambda model: _first_token(model, model.first_token_ms.p95), spare=1),
     Column(
         "Timed",
         lambda model: Figure(model.latency_n),
@@ -196,6 +203,11 @@ REPEATS: Final[Sequence[Column[tuple[str, RepeatFigures]]]] = (
 COSTS: Final[Sequence[Column[ModelFigures]]] = (
     MODEL,
     Column("Cost", cost_of),
+    Column(
+        "Per case",
+        lambda model: Figure(model.cost_per_case.value if model.cost_per_case else None, Unit.USD),
+        meaning="all answers to a case, judges included",
+    ),
     Column(
         f"Per {PER_ANSWERS:,} answers", lambda model: Figure(per_thousand(model), Unit.USD, missing=UNKNOWN)
     ),
@@ -304,7 +316,8 @@ def group_tables(summary: CasesSummary) -> list[Table]:
 
 def statuses_table(document: CasesRun) -> Table:
     """Lists why cases did not pass, with what that means; the most frequent first, failed checks last."""
-    summary, skipped = document.summary, document.counts.skipped
+    summary = document.summary
+    skipped = document.counts.skipped - summary.not_needed
     found = [
         (status, number, MEANINGS.get(status, ""))
         for status, number in summary.statuses.items()

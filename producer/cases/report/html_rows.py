@@ -21,9 +21,17 @@ from producer.report.html.viewer import MOST_VALUES, WORST_FIRST, Group, Letter,
 from producer.report.transcript import asked_line
 from producer.tables import cut_middle
 from shared.codecs.item_rows import CACHED
-from shared.contracts.case_run import CasePayload, CaseRun
+from shared.contracts.case_run import CasePayload, CaseRun, Quorum
+from shared.names import Outcome
 
 TEMPLATE: Final = "cases/report/page.html.j2"
+MOST_DOTS: Final = 50
+"""Answers of a cell that have dots."""
+_OUTCOMES: Final = {
+    Letter.PASSED: Outcome.PASSED,
+    Letter.FAILED: Outcome.FAILED,
+    Letter.ERROR: Outcome.ERROR,
+}
 MOST_ROWS: Final = 100_000
 """Cases that a page shows."""
 FACETS: Final = ("tag", "reason", "status")
@@ -72,6 +80,10 @@ class KeptAnswer(msgspec.Struct, array_like=True):
     html: str
     lead: KeptLead | None = None
     """Of the row, with its first answer."""
+    quorum: Quorum | None = None
+    """Of the case, where its answers count together."""
+    is_needed: bool = True
+    """Whether it was asked for, as far as the verdict was open."""
 
 
 class Variables:
@@ -124,6 +136,14 @@ class ShownRepeat(NamedTuple):
     html: str
 
 
+class Dot(NamedTuple):
+    """One of several answers, as a dot in their cell."""
+
+    letter: Letter
+    repeat: int
+    status: str
+
+
 class ShownCell(NamedTuple):
     """What the template shows in a cell."""
 
@@ -131,6 +151,8 @@ class ShownCell(NamedTuple):
     name: str
     repeats: str
     """How many of several answers passed."""
+    dots: Sequence[Dot]
+    """One for each of several answers, which it opens."""
     why: str
     figures: str
     gist: str
@@ -203,6 +225,8 @@ class Matrix:
             tags=list(item.tags),
             html=fill(TEMPLATE, "answer", shown).decode(),
             lead=None if item.case in self._seen else self._lead(item, case),
+            quorum=item.quorum,
+            is_needed=not case.is_not_needed,
         )
         self._seen.add(item.case)
         if reason and is_shown:
@@ -327,7 +351,10 @@ def _is_short(letters: str, cells: Iterable[ShownCell]) -> bool:
 
 
 def _letter(answers: Sequence[KeptAnswer]) -> Letter:
-    """Returns the letter of a cell: a failure among its repeats before an error, and both before a pass."""
+    """Returns the letter of a cell: that of its verdict, else of its worst answer."""
+    if answers and (quorum := answers[0].quorum):
+        outcomes = Counter(_OUTCOMES.get(answer.letter, Outcome.SKIPPED) for answer in answers)
+        return Letter.of(quorum.outcome(outcomes))
     letters = {answer.letter for answer in answers}
     return next((letter for letter in WORST_FIRST if letter in letters), Letter.ABSENT)
 
@@ -336,6 +363,7 @@ def _cell(answers: Sequence[KeptAnswer], name: str) -> ShownCell:
     """Returns what the template shows in a cell: of repeats how many passed, and the first that did not."""
     letter = _letter(answers)
     first = next((answer for answer in answers if answer.letter == letter), None)
+    asked = sum(answer.is_needed for answer in answers)
     passed = sum(answer.letter is Letter.PASSED for answer in answers)
     is_marked = letter in "pfe" and first is not None
     score = first.score if first is not None and first.score is not None and first.score < 1 else None
@@ -346,7 +374,11 @@ def _cell(answers: Sequence[KeptAnswer], name: str) -> ShownCell:
     return ShownCell(
         letter=letter,
         name=name,
-        repeats=f"{passed} of {len(answers)}" if len(answers) > 1 and is_marked else "",
+        repeats=f"{passed} of {asked}" if len(answers) > 1 and is_marked else "",
+        dots=[
+            Dot(answer.letter, answer.repeat + 1, answer.status)
+            for answer in (answers if 1 < len(answers) <= MOST_DOTS and is_marked else ())
+        ],
         why=first.why if first else "",
         figures=", ".join(figures),
         gist=first.gist if first else "",

@@ -60,8 +60,8 @@ class Wordings:
 
 
 def reason_of(case: OpenedCase) -> Reason | None:
-    """Returns why a case did not pass; None of one that did."""
-    if case.row.outcome is Outcome.PASSED:
+    """Returns why a case did not pass; None of one that did, and of an answer that was not needed."""
+    if case.row.outcome is Outcome.PASSED or case.is_not_needed:
         return None
     if case.result is None or case.row.outcome is Outcome.SKIPPED:
         return Reason(NOT_ASKED, NOT_ASKED, NOT_ASKED)

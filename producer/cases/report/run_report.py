@@ -29,8 +29,8 @@ def run_report(document: CasesRun) -> RunReport:
     if summary.is_freeform:
         outcomes = [("not checked", counts.answered)]
     outcomes.append(("errors", counts.error))
-    if counts.skipped:
-        outcomes.append(("skipped", counts.skipped))
+    if skipped := counts.skipped - summary.not_needed:
+        outcomes.append(("skipped", skipped))
     return RunReport(
         run=document,
         names=names_of(document, summary.name),
@@ -91,6 +91,10 @@ def _figures(summary: CasesSummary) -> list[Labelled]:
     if cached:
         meaning = "from cache (cost and tokens of the original calls, latencies excluded)"
         figures.append(Labelled("", Figure(cached), meaning))
+    if summary.not_needed:
+        calls = "call" if summary.not_needed == 1 else "calls"
+        meaning = f"{calls} saved: the verdict on the case was certain"
+        figures.append(Labelled("", Figure(summary.not_needed), meaning))
     if summary.retried:
         figures.append(Labelled("retried", Figure(summary.retried)))
     judge = summary.judge

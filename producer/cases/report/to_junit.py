@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 from producer.cases.documents import CasesRun
-from producer.cases.repeats import verdict_of
 from producer.cases.report.opened_rows import OpenedCase, opened
 from producer.cases.report.wording import case_name, untold_checks
 from producer.report.junit import NEVER, Ending, Junit, JunitTest
@@ -65,7 +64,7 @@ def quorum_test(quorum: Quorum, answers: Sequence[OpenedCase]) -> JunitTest:
     """Makes a test of all answers to a case by a model and prompt; why each one did not pass is its body."""
     item = answers[0].item
     counts = Counter(case.row.outcome for case in answers)
-    verdict = verdict_of(quorum, counts)
+    verdict = quorum.outcome(counts)
     name, time_s = case_name(item), sum(case.row.latency_ms or 0 for case in answers) / 1000
     if verdict is Outcome.PASSED:
         return JunitTest(item.model, name, time_s=time_s)

@@ -41,7 +41,7 @@ class CasesMarkdownReport:
                 key = (case.item.case, case.item.prompt_id)
                 if key in self._prompts or len(self._prompts) < MOST_CASES:
                     self._prompts.setdefault(key, []).append(case)
-            elif not case.answer.passed:
+            elif not (case.answer.passed or case.is_not_needed):
                 self._reasons.add(case)
                 if len(self._failed) < MOST_CASES:
                     self._failed.append(case)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.cases.repeats import verdict_of
 from shared.contracts.case_run import CasePayload, Quorum, Recorded, encode_case
 from shared.names import Outcome, RunState
 from worker.executors.case_agenda import CaseAgenda
@@ -68,7 +67,7 @@ def test_what_is_left_out_never_changes_a_verdict(case: Case, data: st.DataObjec
         open_items -= rows.keys()
 
     def verdict(outcomes: Sequence[Outcome]) -> Outcome:
-        return verdict_of(case.quorum, {each: outcomes.count(each) for each in outcomes})
+        return case.quorum.outcome({each: outcomes.count(each) for each in outcomes})
 
     assert verdict([*rows.values()]) is verdict(case.endings)
 

@@ -149,7 +149,7 @@ def test_the_interval_of_a_mean_score_takes_the_answers_to_a_case_as_related() -
 
 
 def test_terminal_and_markdown_have_the_tables() -> None:
-    """The terminal has models, prompts and tags, with `-v` all other groups; names of checks are only text."""
+    """The terminal has models, prompts and tags, and with `-v` all other groups; names are only text."""
     rows, info = all_rows(), run_info()
     brief, page = summary_text(document(rows, info)), written("md", rows, info)
     text = more_text(document(rows, info))
