@@ -1,9 +1,9 @@
-"""A run in four calls, without a terminal and without printing: the command line is one of their callers.
+"""The Python API of runs: plan, submit, follow and report. It prints nothing; the command line uses it, too.
 
     plan(source, options) -> Plan        the file is read, checked, rendered and priced; nothing is sent
     submit(access, plan)  -> SubmittedRun
     follow(access, run)   -> events      until the run has ended; `run` is its id
-    report(access, run, files)           reports of any format, and the document of the run
+    report(access, run, files)           writes reports, and returns the document of the run
 
 A whole program, on the Redis of `PROCTOR_REDIS_URL`, else on the embedded one:
 
@@ -23,8 +23,9 @@ A whole program, on the Redis of `PROCTOR_REDIS_URL`, else on the embedded one:
         api.report(access, run, [ReportFile("html", Path("report.html"))])
 
 Workers are other processes (`proctor worker`), which these calls do not start: without one `follow` yields
-`WaitingEvent` and waits. Each call raises errors of the one tree (`shared.errors`). `producer.api_async` has
-the four calls as coroutines. What only some calls need is imported by them: a file is checked without Redis.
+`WaitingEvent` and waits. All errors derive from `shared.errors.ProctorError`. `producer.api_async` has the
+four calls as coroutines. Modules that only some calls need are imported inside them: checking a file does
+not load the Redis client.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _REACHED: Final[Mapping[str, frozenset[str]]] = {
     "resume": frozenset({RunState.RUNNING}),
     "cancelled": frozenset({RunState.CANCELLING, RunState.CANCELLED}),
 }
-"""States that each action leads to."""
+"""The states that each action is meant to lead to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Plan:
     source: Source
     kind: Kind
     options: SubmitOptions
-    """The options of the caller, with what was read of the file, so that it is read once."""
+    """The caller's options, with what was read from the file, so that it is read only once."""
     forecast: Forecast | None = None
     """None where nothing is sent to an upstream, and for a stream, which can be read only once."""
 
@@ -86,13 +87,13 @@ def plan(
     gates: Sequence[Gate] = (),
     access: Access | None = None,
 ) -> Plan:
-    """Reads and checks a file as far as its kind does so before a submit, and counts what will be sent.
+    """Reads and checks a file as far as its kind can before a submit, and estimates what will be sent.
 
     Args:
         source: the input.
-        options: everything else.
+        options: options of the run; the defaults if None.
         kind: kind of the input; by default recognised from its content.
-        gates: conditions that are going to be asked of the run; `producer.aggregate.gates.parse_gate`
+        gates: conditions that the run will have to meet; `producer.aggregate.gates.parse_gate`
             reads one.
         access: the way to Redis, which only `last_failed` needs: what failed is read there.
 
@@ -119,10 +120,10 @@ def plan(
 
 
 def limited(access: Access, source: Source, kind: Kind, options: SubmitOptions) -> SubmitOptions:
-    """Limits a run to what failed in the newest run of the file; to nothing where nothing did.
+    """Limits a run to what failed in the newest run of the file; if nothing failed, all of it is run.
 
     Raises:
-        UsageError: that cannot be done with such a file.
+        UsageError: the kind has no such option, or the input is a stream.
     """
     from producer.last_failed import earlier_run  # noqa: PLC0415 - start-up: only this option needs it
 
@@ -190,7 +191,7 @@ def _contents_of(source: Source, kind: Kind, options: SubmitOptions) -> FileCont
 
 
 def submit(access: Access, plan: Plan) -> SubmittedRun:
-    """Submits all of a plan, or nothing of it.
+    """Submits a plan, completely or not at all.
 
     Raises:
         InputError: the file breaks its contract.
@@ -210,12 +211,12 @@ def retry(
     errors: bool = True,
     is_anew: bool = False,
 ) -> Retried:
-    """Puts items of a run back to work; see `producer.items.retry.retry_items`.
+    """Queues items of a run again; see `producer.items.retry.retry_items`.
 
     Raises:
         UnknownRunError: there is no such run.
         RunStateError: the run is in a state that does not allow it.
-        UsageError: there is nothing to put back.
+        UsageError: there is nothing to retry.
     """
     put_back = kinds.of(access.store.info(run).kind).retry()
     access.require_broker()
@@ -249,15 +250,15 @@ def control(access: Access, run: str, action: str) -> str:
 def follow(
     access: Access, run: str, *, timeout_s: float | None = None, gates: Sequence[Gate] = ()
 ) -> Iterator[Event]:
-    """Yields what happens to a run; the last event has its document, also if it had ended before.
+    """Yields the events of a run; the last one contains its document, even if the run had already ended.
 
-    A caller that wants no more events closes the iterator; the run goes on. To follow it again begins with
-    its present state.
+    A caller that wants no more events closes the iterator; the run goes on. Following it again starts
+    from its current state.
 
     Args:
         access: the way to Redis.
         run: the run's id.
-        timeout_s: after this the run is ended as incomplete; None: it may take any time.
+        timeout_s: after this time the run is ended as incomplete; None: no limit.
         gates: conditions that fail the run.
 
     Raises:
@@ -285,14 +286,14 @@ def report(
     Args:
         access: the way to Redis.
         run: the run's id.
-        files: format and place of each: a `ReportFile`, which appears at its path when it is complete, or a
-            `ReportStream`, an open file.
+        files: format and destination of each report: a `ReportFile`, which appears at its path when it is
+            complete, or a `ReportStream`, an open file.
         gates: conditions that fail the run.
-        with_text: whether they contain the texts of turns.
+        with_text: whether reports contain the texts of turns.
 
     Raises:
         UnknownRunError: there is no such run.
-        UsageError: runs of this kind are not written so, or a file cannot be written.
+        UsageError: runs of this kind have no such report, or a file cannot be written.
         InfrastructureError: a disk is full.
     """
     from producer.reporting import write_reports  # noqa: PLC0415 - it loads the ledger

@@ -1,8 +1,8 @@
-"""Submits a file as a run: all of it or nothing, and the same idempotency key twice is one run.
+"""Submits a file as a run, completely or not at all; a repeated idempotency key returns the first run.
 
     read, check and load in one stream  →  seal  →  publish wake-ups  →  wait until it is on disk
 
-Nothing of a loading run is published. Any error before the seal (an invalid line, no room, Ctrl-C) removes
+No chunk of a loading run is published. Any error before the seal (an invalid line, no room, Ctrl-C) removes
 what was loaded. Wake-ups are published before the wait for the disk, so that work begins at once; a run that
 is lost in a crash meanwhile is loaded again, and its earlier wake-ups have no effect.
 """
@@ -38,19 +38,19 @@ from shared.runs.info import PATH_KEY
 
 SNAPSHOT_VERSION: Final = 1
 LOADS: Final = 3
-"""How often a file is loaded when Redis loses what it confirmed."""
+"""How many times a file is loaded if Redis loses writes that it confirmed."""
 BACKLOG_CHECK_ITEMS: Final = 50_000
-"""The backlog is checked once in so many items."""
+"""The backlog is checked each time this many items have been loaded."""
 RENEWALS: Final = 4
-"""How often a loader renews its lease within the time that it lasts."""
+"""How many times a loader renews its lease before it would expire."""
 POLL_S: Final = 0.25
 """Polling interval of waits."""
 DURABLE_S: Final = 5.0
 """How long the server may take to write to its disk."""
 LOST_WRITES_S: Final = 2.0
-"""Writes that a server without WAITAOF may lose in a crash; after this time the run is checked again."""
+"""How far back a server without WAITAOF may lose writes in a crash; then the run is checked again."""
 DISCARD_PATIENCE_S: Final = 2.0
-"""How long removing a broken load is tried; a steward does it when the loader's lease ends."""
+"""How long the removal of a failed load is tried; else a steward removes it when the loader's lease ends."""
 
 
 def submit(
@@ -64,19 +64,19 @@ def submit(
     """Loads, seals and publishes a run.
 
     Args:
-        ledger: where to.
+        ledger: stores the run.
         publisher: wakes workers.
         source: the input.
         kind: kind of the input; by default recognised from its content.
-        options: everything else.
+        options: options of the run; the defaults if None.
 
     Raises:
-        InputError: the input breaks its contract; nothing of it is left.
+        InputError: the input breaks its contract; what was loaded of it is removed.
         UsageError: this version does not run this kind, or a name cannot be used.
         IdempotencyConflictError: the key was used for other content or other settings.
-        NoRoomError: the ledger holds too much unfinished work; nothing of the input is left.
+        NoRoomError: the ledger holds too much unfinished work; what was loaded is removed.
         LoadLostError: Redis lost the load, and the input cannot be read again.
-        RedisUnreachableError: Redis stays away.
+        RedisUnreachableError: Redis was unavailable for too long.
     """
     kind = kind or detect_kind(source)
     return _Submit(ledger, publisher, source, kind, options or SubmitOptions()).run()
@@ -98,7 +98,7 @@ class _Submit:
         self._pause = Event()
 
     def run(self) -> SubmittedRun:
-        """Loads, as the first span of the run's trace."""
+        """Loads the input, and records this as the first span of the run's trace."""
         tracing.start(instance=f"{self._token}@{gethostname()}", on_problem=self._options.on_warning)
         with tracing.span("submit", {"proctor.kind": self._kind.name}, kind="producer") as span:
             submitted = self._load_until_durable()
@@ -117,7 +117,7 @@ class _Submit:
         raise AssertionError("the last attempt returns or raises")
 
     def _load_once(self) -> SubmittedRun:
-        """Loads from the start."""
+        """Loads the input once, from its beginning."""
         run_input = self._read(self._source, self._options)
         # The first chunk is read before Redis is used: most invalid files fail there.
         chunks = chain([next(run_input.chunks)], run_input.chunks)
@@ -178,7 +178,7 @@ class _Submit:
 
         def renew() -> None:
             while not over.wait(period_s):
-                with suppress(ProctorError):  # the next batch finds out what is wrong
+                with suppress(ProctorError):  # the next batch raises the error
                     self._ledger.load(self._run, self._token, {}, {})
 
         thread = Thread(target=renew, name="loader", daemon=True)
@@ -193,16 +193,16 @@ class _Submit:
         with ThreadPoolExecutor(1, "load") as sender:
             sent: Future[int] | None = None
             for payloads, plan, items in grouped(chunks, digest.update):
-                self._arrived(sent)
+                self._await_sent(sent)
                 self._await_backlog()
                 packed = {name: packing.pack(payload) for name, payload in payloads.items()}
                 sent = sender.submit(self._ledger.load, self._run, self._token, packed, plan)
                 self._total += items
-            self._arrived(sent)
+            self._await_sent(sent)
         return digest.hexdigest()
 
-    def _arrived(self, sent: "Future[int] | None") -> None:
-        """Waits for the last call: one is under way at most."""
+    def _await_sent(self, sent: "Future[int] | None") -> None:
+        """Waits for the previous batch: at most one is being sent."""
         if sent is not None:
             sent.result()
             self._options.on_progress(self._total)
@@ -254,9 +254,9 @@ class _Submit:
 
     def _discard(self) -> None:
         """Tries to remove what was loaded; otherwise a steward removes it when the loader's lease ends."""
-        hasty = Ledger(self._ledger.caller.client, patience_s=DISCARD_PATIENCE_S)
+        impatient = Ledger(self._ledger.caller.client, patience_s=DISCARD_PATIENCE_S)
         with suppress(ProctorError):
-            hasty.discard(self._run, self._token)
+            impatient.discard(self._run, self._token)
 
     def _new_digest(self, run_input: RunInput) -> "Digest":
         """Begins the digest of the input and of settings that affect results."""
@@ -268,10 +268,10 @@ class Digest(Protocol):
     """A hash that is being computed."""
 
     def update(self, data: bytes, /) -> None:
-        """Adds bytes."""
+        """Adds bytes to the hash."""
 
     def hexdigest(self) -> str:
-        """Ends it."""
+        """Returns the digest as hexadecimal digits."""
 
 
 def _redacted(text: str, redactor: Redactor | None) -> str:
