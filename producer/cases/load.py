@@ -1,4 +1,4 @@
-"""Makes a run of a configuration: what the command line changes, its items in order, and how they are cut."""
+"""Builds a run from a configuration and the command line: its settings, items in order, and chunks."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ from shared.upstream.prices import FLEX, SERVICE_TIER, GivenPrice, tariff_of
 
 _CASES: Final = "test_cases"
 CHUNK_BYTES_MOST: Final = 2 << 20
-"""A chunk closes here whatever it holds, unless one item alone is larger."""
+"""Largest chunk, unless a single item is larger."""
 OPTIONS_OF_RUN: Final = (
     "concurrency",
     "together",
@@ -63,7 +63,7 @@ OPTIONS_OF_RUN: Final = (
     "written_at",
     "all_repeats",
 )
-"""Settings that change how a run is worked on, and not what comes out."""
+"""Settings that change how a run is processed, and not its results."""
 STORED_SETTINGS: Final = RunSettings.model_fields.keys() & set(CaseRun.__struct_fields__) - {
     "temperature",
     "repeat",
@@ -89,7 +89,7 @@ def load_cases(source: Source, options: SubmitOptions) -> RunInput:
     plan = options.plan if isinstance(options.plan, PlannedRun) else plan_run(source, options.cases)
     for warning in plan.warnings:
         options.on_warning(warning)
-    if plan.run.recorded:  # nothing waits for anybody: whole chunks at a time, as many as there are workers
+    if plan.run.recorded:  # no model is waited for: whole chunks at a time, as many as there are workers
         size, open_chunks = chunk_size(plan.total), 0
     elif quorums := plan.quorums:
         size, open_chunks = shape_of_cases(plan.total, plan.run.concurrency, quorums)
@@ -126,19 +126,19 @@ class PlannedRun:
     run: CaseRun
     """Its settings."""
     asked: KeptValues[CasePayload]
-    """Rendered items by prompt and case, without model and recorded output; `repeat` is how often."""
+    """Rendered items by prompt and case, without model and recorded output; `repeat` counts their repeats."""
     facts: Facts
     """What the cases have in common."""
     prompts: Sequence[BenchPrompt]
-    """Templates of what is sent; empty: cases are sent as they are."""
+    """Templates of what is sent; empty: cases are sent unchanged."""
     files: Mapping[str, bytes]
     """What items share, by hash: the images of the chosen cases, and large variables of the bench."""
     outputs: Outputs | None
     """Recorded outputs; None: models are asked."""
     warnings: Sequence[str]
-    """What is probably not meant."""
+    """Settings that are probably mistakes."""
     bench: Bench
-    """The configuration as it is written."""
+    """The configuration as the file states it."""
     only: frozenset[CaseItem] | None = None
     """The only combinations of case, model and prompt that are run; None: all."""
 
@@ -151,11 +151,11 @@ class PlannedRun:
 
     @property
     def quorums(self) -> Sequence[Quorum]:
-        """Those that cases have, each once; empty where all answers are asked for."""
+        """The distinct quorums of the cases; empty if all answers are requested."""
         return [] if self.run.all_repeats else list(self.facts.quorums)
 
     def models_of(self, asked: CasePayload) -> list[str]:
-        """Returns the models that a case is put to by a prompt."""
+        """Returns the models that are sent a case with its prompt."""
         if self.only is None:
             return list(self.run.models)
         name, by = case_key(asked.case, asked.id), asked.prompt_id or ""
@@ -163,7 +163,7 @@ class PlannedRun:
 
     @property
     def names(self) -> Mapping[str, Sequence[str]]:
-        """What gates can name of the run: its checks, prompts and tags."""
+        """The names that gates can refer to: checks, prompts and tags."""
         facts = self.facts
         prompts = [prompt.id for prompt in self.prompts]
         return {"check": list(facts.checks), "prompt": prompts, "tag": list(facts.tags)}
@@ -182,11 +182,11 @@ class PlannedRun:
 
 
 def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
-    """Reads a configuration and applies what the command line says.
+    """Reads a configuration and applies the options of the command line.
 
     Raises:
         InputError: it, or a file that it names, breaks the contract; or no case is left.
-        ConfigError: as `read_bench`, or a cost cap cannot be kept.
+        ConfigError: as `read_bench`, or a cost cap cannot be enforced.
         UsageError: an option does not fit.
     """
     bench = read_bench(source, validators_file=choice.validators_file, above=choice.settings)
@@ -232,10 +232,10 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
 
 
 def _check_prices(run: CaseRun, *, has_expected: bool) -> None:
-    """Proves that a run with a cost cap can be held to it: every price is known.
+    """Checks that every price is known if the run has a cost cap.
 
     Raises:
-        ConfigError: one is not.
+        ConfigError: a price is not known.
     """
     if run.max_cost is None:
         return
@@ -262,12 +262,12 @@ def _rendered(
 
     Args:
         bench: the configuration.
-        run: settings, but for those that depend on cases.
-        chosen: positions of its cases.
-        hashes: those of cases that come from another run, which a bench made of it does not have.
+        run: its settings, except those that depend on cases.
+        chosen: positions of the chosen cases.
+        hashes: hashes of cases that come from another run; all others are computed.
 
     Raises:
-        InputError: one cannot be rendered, or a case has no input.
+        InputError: a template cannot be rendered, or a case has no input.
     """
     problems, facts = Problems(), Facts(CaseLines(bench.root))
     applications = [] if run.recorded else [target for target in run.models.values() if target.http]
@@ -296,7 +296,7 @@ def _rendered(
 def _check_sent(
     target: ModelTarget, place: Place, asked: CasePayload, run: CaseRun, values: Mapping[str, Any]
 ) -> None:
-    """Renders what an application is sent."""
+    """Checks that the request to an application can be rendered."""
     system = run.system_prompt if asked.system is None else asked.system
     turns = asked.messages or [{"role": "user", "content": asked.input}]
     first = [{"role": "system", "content": system}] if system else []
@@ -335,7 +335,7 @@ def _payload(  # noqa: PLR0917 - one call, above
 
 
 def settings_digest(run: CaseRun) -> str:
-    """What decides about a run's results, for its idempotency key."""
+    """Returns a digest of the settings that affect results, for the idempotency key."""
     settings = {key: value for key, value in msgspec.to_builtins(run).items() if key not in OPTIONS_OF_RUN}
     for target in chain.from_iterable(settings[asked].values() for asked in TARGETS):
         del target["timeout_s"]
@@ -343,7 +343,7 @@ def settings_digest(run: CaseRun) -> str:
 
 
 def shape_of_cases(items: int, concurrency: int, quorums: Sequence[Quorum]) -> tuple[int, int]:
-    """Returns what `shape_of` does, for cases of which only some answers are asked for at a time.
+    """As `shape_of`, for cases with a quorum, whose answers are requested a few at a time.
 
     >>> shape_of_cases(1_000, 10, [Quorum(8, 10)]), shape_of_cases(20_000, 100, [Quorum(8, 10)])
     ((2, 10), (20, 34))
@@ -355,10 +355,10 @@ def shape_of_cases(items: int, concurrency: int, quorums: Sequence[Quorum]) -> t
 
 
 def case_chunks(items: Iterator[CasePayload], size: int) -> Iterator[Chunk]:
-    """Cuts a run's items into chunks, smaller ones where the items are heavy.
+    """Cuts a run's items into chunks, smaller ones if the items are large.
 
-    The answers to a case with a quorum lie in one chunk, so that one worker knows when its verdict is
-    certain; only heavy ones are cut apart, which may cost calls that were not needed.
+    The answers to a case with a quorum are in one chunk, so that one worker knows when its verdict is
+    certain; only large ones are split, which may cost unnecessary calls.
 
     >>> plans = [chunk.plan for chunk in case_chunks(iter([CasePayload(0, "m", "Hi")] * 3), 2)]
     >>> [(plan.first, list(plan.parts)) for plan in plans]
@@ -387,7 +387,7 @@ def _chunk(number: int, first: str, held: dict[str, bytes]) -> Chunk:
 
 
 def _settings(bench: Bench) -> CaseRun:
-    """The settings that need no case."""
+    """Returns the settings that do not depend on cases."""
     config, settings = bench.config, bench.settings
     return CaseRun(
         name=config.name,
@@ -407,12 +407,12 @@ def _settings(bench: Bench) -> CaseRun:
 def _tested(
     config: BenchConfig, model: str, choice: CaseChoice, calls: Mapping[str, Mapping[str, Any]]
 ) -> ModelTarget:
-    """Where a model under test is called; an `--api-base` goes for all of them, and speaks OpenAI's protocol.
+    """Returns where a model under test is called; `--api-base` applies to all, with OpenAI's protocol.
 
     Args:
         config: the bench.
         model: its name.
-        choice: what the command line says.
+        choice: options of the command line.
         calls: the options of its calls by prompt.
     """
     tiers = {call.get("params", {}).get(SERVICE_TIER) for call in calls.values()}
@@ -436,7 +436,7 @@ def _written_at(bench: Bench, models: Sequence[str], choice: CaseChoice) -> dict
 
 
 def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> dict[str, GivenPrice]:
-    """The prices that were given; the one of the command line is that of all models under test."""
+    """Returns the given prices; one on the command line applies to all models under test."""
     today = datetime.now(UTC).date().isoformat()
     given = {model: own.price_on(today) for model, own in config.model_configs.items()}
     if choice.model_config is not None and choice.model_config.prices:
@@ -445,7 +445,7 @@ def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> d
 
 
 def _outputs(bench: Bench, choice: CaseChoice) -> Outputs | None:
-    """Recorded outputs: of `--outputs`, else those that stand with the cases; None: models are asked."""
+    """Returns recorded outputs from `--outputs`, else from the cases; None: models are called."""
     if choice.outputs is not None:
         source, prompts = Source(choice.outputs), [prompt.id for prompt in bench.prompts]
         return read_recorded(source.name, text_lines(source.blocks(), source.name), bench.cases, prompts)
@@ -459,8 +459,8 @@ def _outputs(bench: Bench, choice: CaseChoice) -> Outputs | None:
 def _models(config: BenchConfig, choice: CaseChoice, outputs: Outputs | None) -> list[str]:
     """The models of the run, each once.
 
-    Of recorded outputs: the configured models, as soon as one of them has an output, and then all others that
-    have one; outputs of other models only stand for themselves.
+    With recorded outputs: the configured models and all others with an output; if no configured model has
+    one, only the models with an output.
     """
     named = list(dict.fromkeys(choice.models or config.models))
     if outputs is None:

@@ -1,4 +1,4 @@
-"""Adds up a cases run from its rows: statuses, and for each model verdicts, latency, tokens and cost."""
+"""Totals a cases run from its rows: statuses, and for each model verdicts, latency, tokens and cost."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -28,15 +28,15 @@ from shared.runs import RunInfo
 from shared.upstream.failure_reasons import FailureReason
 
 NOT_REACHED: Final = frozenset({FailureReason.ABSENT.model_code, FailureReason.UNREACHABLE.model_code})
-"""Codes of errors of models whose address is to be looked at."""
+"""Error codes that suggest a wrong address of a model."""
 
 
 class CaseCosts:
-    """The cost of all answers to a case, averaged over cases; those of one case come one after the other."""
+    """Mean cost of all answers to a case; the answers to one case have to be added consecutively."""
 
     def __init__(self) -> None:
         self._case: Hashable = None
-        self._at_hand = self._sum = self._squares = 0.0
+        self._case_sum = self._sum = self._squares = 0.0
         self._n = 0
 
     def add(self, case: Hashable, cost_usd: float) -> None:
@@ -44,10 +44,10 @@ class CaseCosts:
         if case != self._case:
             self._close()
             self._case = case
-        self._at_hand += cost_usd
+        self._case_sum += cost_usd
 
     def summary(self) -> CostPerCase | None:
-        """Returns the mean with the normal interval of a mean; None without cases.
+        """Returns the mean with its interval by normal approximation; None without cases.
 
         >>> costs = CaseCosts()
         >>> for case, usd in ((0, 1.0), (0, 1.0), (1, 4.0), (2, 3.0)):
@@ -66,17 +66,17 @@ class CaseCosts:
         return CostPerCase(mean, max(0.0, mean - Z_95 * error), mean + Z_95 * error, self._n)
 
     def _close(self) -> None:
-        """Counts the case at hand."""
+        """Adds the current case to the sums."""
         if self._case is not None:
             self._n += 1
-            self._sum += self._at_hand
-            self._squares += self._at_hand**2
-        self._case, self._at_hand = None, 0.0
+            self._sum += self._case_sum
+            self._squares += self._case_sum**2
+        self._case, self._case_sum = None, 0.0
 
 
 @dataclass(slots=True)
 class ModelTotals:
-    """What one model came to."""
+    """Totals of one model."""
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     """Items by outcome."""
@@ -89,13 +89,13 @@ class ModelTotals:
     case_costs: CaseCosts = field(default_factory=CaseCosts)
     """Costs of cases."""
     cost_usd: float = 0.0
-    """What is known of its cost, judge and cached answers included."""
+    """The known part of its cost, including judges and cached answers."""
     cost_unknown: int = 0
     """Items with an answer whose cost is unknown."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_input_tokens: int | None = None
-    """None: no provider has said how much of the input it had in its cache."""
+    """None: no provider stated how much of the input came from its cache."""
     timed_tokens: int = 0
     """Tokens of the answers in `times_ms`."""
     cached: int = 0
@@ -152,7 +152,7 @@ class ModelTotals:
             self.rouge[1] += 1
 
     def summary(self, model: str, *, has_quorums: bool) -> ModelFigures:
-        """Returns its line of the summary.
+        """Returns the figures of the model for the summary.
 
         Args:
             model: its name.
@@ -198,7 +198,7 @@ class ModelTotals:
         )
 
     def _seconds(self) -> float:
-        """All latencies together."""
+        """Returns the sum of all latencies."""
         return sum(time * number for time, number in self.times_ms.items()) / 1000
 
 
