@@ -1,12 +1,12 @@
 """Filters rows by a condition: `failed and (tag = slow or latency > 2s) and not reason ~ timeout`. Pure.
 
     condition   and, or, not, parentheses; a field alone: it has a value; a status alone: it has this one
-    =  !=       one of some values, parted by commas; numbers and times also in a range, such as 0.2..0.8
+    =  !=       one of some values, separated by commas; for numbers and times also a range, such as 0.2..0.8
     <  <=  >  >=                                         numbers, times (350ms, 2s, 1m) and money (0.01)
-    ~  !~       contains, in any case of letters
+    ~  !~       contains, ignoring case
     values      quoted where they have spaces, brackets or commas: reason ~ "no match"
 
-The same words are those of `proctor results --where` and of the address of a page.
+`proctor results --where` and the addresses of pages use the same language.
 """
 
 import re
@@ -23,11 +23,11 @@ from shared.errors import UsageError
 MOST_CHARS: Final = 2_000
 """Longest filter."""
 MOST_NESTED: Final = 50
-"""Most parentheses within each other, and most `not` in front of each other."""
+"""Deepest nesting of parentheses and `not`."""
 
 
 class RowFacts(Struct, gc=False):
-    """What filters look at in a row; what the row's kind does not have keeps its default."""
+    """The facts of a row that filters test; those that its kind does not have keep their defaults."""
 
     status: str = ""
     outcome: str = ""
@@ -55,12 +55,12 @@ class RowFacts(Struct, gc=False):
 
 
 Test = Callable[[RowFacts], bool]
-"""Whether a row is one of those that are looked for."""
+"""Returns whether a row matches."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """A condition that was read."""
+    """A parsed filter."""
 
     text: str
     """As it was written."""
@@ -93,7 +93,7 @@ class _Field(NamedTuple):
     """Its name in `RowFacts`."""
     about: str
     unit: _Unit | None = None
-    """Of numbers; None: a text, or several."""
+    """Unit of a numeric field; None: the field is a text, or several."""
 
 
 _NUMBER: Final = _Unit(re.compile(r"(-?\d*\.?\d+)(%?)"), {"": 1, "%": 0.01}, "a number such as 0.8 or 80%")
@@ -148,7 +148,7 @@ _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<quoted>"[^"]*"|'[^']*')|(?P<sign>!=|!~|<=|>=|==|[=<>~(),])|(?P<word>[^\s=<>~(),"'!]+))"""
 )
 _SIGNS: Final = ("=", "!=", "~", "!~", *_RELATIONS)
-_GLUE: Final = ("and", "or", "not")
+_CONNECTIVES: Final = ("and", "or", "not")
 
 
 class _Token(NamedTuple):
@@ -188,7 +188,7 @@ class _Parser:
         self._facts = set[str]()
 
     def whole(self) -> RowFilter:
-        """Reads all of it."""
+        """Parses the whole filter."""
         test = self._any()
         if self._next.kind != "end":
             self._fail("`and` or `or` is missing", f"such as: and {self._next.text}")
@@ -243,7 +243,7 @@ class _Parser:
 
     def _comparison(self) -> Test:
         token = self._take()
-        if token.kind != "word" or token.text.lower() in _GLUE:
+        if token.kind != "word" or token.text.lower() in _CONNECTIVES:
             self._fail("a condition is missing", "such as: failed, score < 0.5, tag = slow", token)
         sign = self._next.text if self._next.kind == "sign" else ""
         if sign not in {*_SIGNS, "=="}:
@@ -264,7 +264,7 @@ class _Parser:
         return self._textual(token, field, sign)
 
     def _alone(self, token: _Token) -> Test:
-        """A status, or a field that is to have a value."""
+        """Reads a word without a sign: a status, or a field that must have a value."""
         if token.text in OUTCOMES:
             return self._fixed("outcome", token.text)
         if token.text in STATUSES:
@@ -289,7 +289,7 @@ class _Parser:
         self._fail(f"no {what} is called {token.text!r}", hint, token)
 
     def _values(self, unit: _Unit | None) -> list[_Token]:
-        """Reads values, parted by commas."""
+        """Reads values, separated by commas."""
         values = list[_Token]()
         while True:
             token = self._take()
@@ -307,7 +307,7 @@ class _Parser:
                 self._unknown(value, f"value of {token.text}", [*known])
         if token.text == "cached":
             wanted = {value.text == "yes" for value in values}
-            test: Test = lambda facts: facts.is_cached in wanted  # noqa: E731 - the other tests are made alike
+            test: Test = lambda facts: facts.is_cached in wanted  # noqa: E731 - like the other tests
         elif "~" in sign:
             test = _contains(field.fact, [value.text.casefold() for value in values])
         else:
@@ -316,7 +316,7 @@ class _Parser:
 
     def _numeric(self, token: _Token, field: _Field, sign: str) -> Test:
         unit = field.unit
-        assert unit is not None  # noqa: S101 - the caller has looked
+        assert unit is not None  # noqa: S101 - the caller has checked
         if "~" in sign:
             self._fail(f"{token.text} is a number", "compare it with =, !=, <, <=, > or >=", token)
         values = self._values(unit)
@@ -348,7 +348,7 @@ class _Parser:
 
 
 def _tokens(text: str) -> list[_Token]:
-    """Cuts a filter into its parts; the last one is its end."""
+    """Splits a filter into tokens; the last one marks its end."""
     found, at = list[_Token](), 0
     end = len(text.rstrip())
     while at < end:

@@ -1,4 +1,4 @@
-"""Review in the browser: answer after answer, pass, fail or defer; blind until it is labelled."""
+"""Pages to review answers one by one in the browser; verdicts are hidden until an answer is labelled."""
 
 import asyncio
 from collections import OrderedDict
@@ -30,19 +30,19 @@ from shared.runs import RunInfo
 
 TEMPLATE: Final = "view/review.html.j2"
 MOST_KEPT: Final = 8
-"""Queues whose answers are kept, so that the next one is not read from all rows."""
+"""Queues whose candidates are cached, so that the next answer does not require reading all rows."""
 DOUBT: Final = "doubt"
 HIDDEN: Final = "to be labelled"
-"""Stands where the outcome of an answer is hidden."""
+"""Shown instead of a hidden outcome."""
 
 
 class ReviewParams(msgspec.Struct, frozen=True):
-    """What the address of a review asks for; links to it are the queue."""
+    """Query parameters of a review page, which define its queue."""
 
     by: str = ""
-    """The reviewer; empty: nobody yet."""
+    """The reviewer; empty: not given yet."""
     where: str = ""
-    """Which answers, in the words of `results --where`; empty: all."""
+    """A filter of answers, as for `results --where`; empty: all."""
     sample: int | None = None
     reviewers: int = 1
     open: bool = False
@@ -51,7 +51,7 @@ class ReviewParams(msgspec.Struct, frozen=True):
     """The answer that is shown; None: the next one."""
 
     def words(self) -> dict[str, str]:
-        """Returns what an address of the same queue contains."""
+        """Returns the query parameters for an address of the same queue."""
         given = msgspec.structs.asdict(self)
         return {name: str(given[name]) for name in given if given[name] and name != "position"}
 
@@ -68,7 +68,7 @@ class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LabelReply(msgspec.Struct, frozen=True):
-    """What follows from a label."""
+    """Reply to a label."""
 
     said: str
     next: str
@@ -84,13 +84,13 @@ class ReviewView(NamedTuple):
     params: ReviewParams
     progress: ReviewProgress
     agreement: str
-    """What all labels of the run come to; empty without any."""
+    """A line on how far the labels of the run agree; empty without labels."""
     position: int | None
     """Of the answer that is shown; None: all are labelled."""
     answer: str
     """Its digest."""
     mine: AnswerLabel | None
-    """What this reviewer said of it before."""
+    """This reviewer's earlier label of the answer."""
     problem: str = ""
     """Why the filter cannot be read."""
 
@@ -197,7 +197,7 @@ class ReviewPages:
         )
 
     def _candidates(self, info: RunInfo, where: str) -> Sequence[Candidate]:
-        """Reads which answers a filter selects; kept while the run does not change."""
+        """Returns the answers that a filter selects; cached while the run does not change."""
         key = f"{info.run} {info.generation} {info.done}", where
         if key not in self._kept:
             self._kept[key] = candidates(self._access, info, where)
@@ -208,7 +208,7 @@ class ReviewPages:
 
 
 def candidates(access: Access, info: RunInfo, where: str) -> list[Candidate]:
-    """Reads which answers of a run a filter selects, with what is certain of their verdicts.
+    """Returns the answers of a run that a filter selects, with the doubt about their verdicts.
 
     Raises:
         FilterError: the filter cannot be read.
@@ -227,7 +227,7 @@ def candidates(access: Access, info: RunInfo, where: str) -> list[Candidate]:
 
 
 def blinded(item: ShownItem) -> ShownItem:
-    """Hides what the checks and judges said of an answer.
+    """Hides the findings of checks and judges on an answer.
 
     >>> blinded(ShownItem(0, "fr", "fr", Outcome.FAILED, "failed", reason="wrong")).word
     'to be labelled'
@@ -236,7 +236,7 @@ def blinded(item: ShownItem) -> ShownItem:
 
 
 def revealed(item: ShownItem, verdict: Judgement) -> str:
-    """Says after a label what the checks had said, where they had a verdict.
+    """Returns what a page adds after a label: the verdict of the checks, if they had one.
 
     >>> failed = ShownItem(0, "fr", "fr", Outcome.FAILED, "failed")
     >>> revealed(failed, Judgement.PASS), revealed(failed, Judgement.DEFER)

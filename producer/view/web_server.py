@@ -56,7 +56,7 @@ STATIC: Final[Mapping[str, tuple[str, str]]] = {
     "view.js": ("view/view.js", "text/javascript"),
     "review.js": ("view/review.js", "text/javascript"),
 }
-"""Files of pages: where they lie below `producer`, and what they are."""
+"""Static files of pages: their paths below `producer`, and their content types."""
 BEAT_S: Final = 15.0
 """A stream without news sends something this often, so that one whose reader has gone is noticed."""
 RETRY_MS: Final = 1_000
@@ -232,7 +232,7 @@ class Pages:
         return f"{run} is {api.control(self._access, run, _CONTROLS[action])}"
 
     async def ask_again(self, request: web.Request) -> web.Response:
-        """Asks one item again, whatever answers are stored."""
+        """Runs one item again, without answers from the cache."""
         path = _path(request)
         if path.action != "again":
             raise web.HTTPNotFound
@@ -271,7 +271,7 @@ class Pages:
             await news.aclose()
 
     async def close(self) -> None:
-        """Ends all followers and gives the disk back."""
+        """Ends all followers and deletes the kept reports."""
         await self.hub.close()
         self._kept.close()
 
@@ -285,7 +285,7 @@ class Pages:
 
 
 class ActionReply(msgspec.Struct, frozen=True):
-    """What an action says."""
+    """Reply to an action."""
 
     said: str
     hint: str = ""
@@ -306,7 +306,7 @@ def _written(path: Path) -> web.FileResponse:
 
 
 def _settings_of(info: RunInfo) -> Settings:
-    """Returns what makes the results of a run differ; nothing where another version wrote it otherwise."""
+    """Returns the settings that affect results; empty if another version stored them differently."""
     try:
         return kinds.of(info.kind).compared().configuration(info)
     except (KeyError, TypeError, ValueError):
@@ -314,7 +314,7 @@ def _settings_of(info: RunInfo) -> Settings:
 
 
 def _state_of(info: RunInfo) -> str:
-    """Names what a report of a run shows: it changes with each result."""
+    """Returns a key of the state that a report shows; it changes with each result."""
     return f"{info.run}:{info.state}:{info.generation}:{info.done}"
 
 
@@ -325,7 +325,7 @@ def _html(page: bytes) -> web.Response:
 _REPORT_POLICY: Final = policy_of(
     ["cases/report", "queries/report", "turns/report", "items/report", "report/comparison"], has_images=True
 )
-"""What reports may load: they have their styles and scripts in them."""
+"""What reports may load: their styles and scripts are inline."""
 _STATUS: Final[tuple[tuple[type[ProctorError], int], ...]] = (
     (UnknownRunError, 404),
     (RunStateError, 409),
@@ -334,7 +334,7 @@ _STATUS: Final[tuple[tuple[type[ProctorError], int], ...]] = (
 
 
 def explained(links: Links) -> Callable[[web.Request, Callable[..., object]], object]:
-    """Returns what makes an answer of an error of ours: a page, or a line where a script asked."""
+    """Returns middleware that answers a `ProctorError` with a page, or with JSON where a script asked."""
 
     @web.middleware
     async def explain(request: web.Request, handler: Callable[..., object]) -> web.StreamResponse:
@@ -358,7 +358,7 @@ def create_app(access: Access, token: str) -> web.Application:
 
     Args:
         access: the way to Redis, connected.
-        token: what a request needs to have.
+        token: the token that a request must have.
     """
     links = Links(token)
     answering = Pages(access, links)
@@ -371,7 +371,7 @@ def create_app(access: Access, token: str) -> web.Application:
         await answering.close()
 
     async def warm(_app: web.Application) -> None:
-        # The templates are compiled while the address is printed, and not when the first page is waited for.
+        # The templates are compiled while the address is printed, so that the first page is not delayed.
         app[_WARMING] = asyncio.create_task(asyncio.to_thread(message_page, "", "", "", links))
 
     app.on_startup.append(warm)
@@ -385,11 +385,11 @@ async def running(access: Access, token: str, port: int) -> AsyncIterator[str]:
 
     Args:
         access: the way to Redis, connected.
-        token: what a request needs to have.
+        token: the token that a request must have.
         port: where to listen; 0 takes a free one.
 
     Raises:
-        InfrastructureError: the port cannot be had.
+        InfrastructureError: the port cannot be opened.
     """
     runner = web.AppRunner(
         create_app(access, token), access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_S
@@ -410,11 +410,11 @@ async def running(access: Access, token: str, port: int) -> AsyncIterator[str]:
 
 @contextmanager
 def watched(access: Access, say: Callable[[str], object]) -> Iterator[Callable[[str], None]]:
-    """Serves from a thread while the block runs; yields what opens the page of a run in a browser.
+    """Serves from a thread while the block runs; yields a function that opens the page of a run.
 
     Args:
         access: the way to Redis, connected.
-        say: is given the address of that page.
+        say: called with the address of that page.
     """
     token = kept_token(access.settings.data_dir)
     with in_thread(lambda: running(access, token, 0), "view") as first:
@@ -438,7 +438,7 @@ def serve(access: Access, port: int, on_ready: Callable[[str], None], *, with_br
         with_browser: whether a browser is opened then.
 
     Raises:
-        InfrastructureError: the port cannot be had.
+        InfrastructureError: the port cannot be opened.
     """
 
     async def until_signalled() -> None:
