@@ -15,14 +15,14 @@ from producer.serve.turn_bodies import AcceptedTurn
 from shared.errors import ProctorError
 
 GATHER_S: Final = 0.005
-"""Micro-runs begin at least this far apart; a turn that comes alone waits for none."""
+"""Shortest time between the starts of two micro-runs; a single turn is submitted at once."""
 MOST_TURNS: Final = 500
 MOST_BYTES: Final = 1 << 20
-"""Bounds of a micro-run: it is one chunk, which the workers' order needs."""
+"""Limits of a micro-run, which has to be one chunk for workers to keep the order of its turns."""
 LOOK_S: Final = 0.25
-"""A run that has not been heard of for so long is looked at."""
+"""A run whose end has not been reported for this long is polled."""
 ADOPT_S: Final = 30.0
-"""Between two looks for micro-runs of servers that are gone."""
+"""Time between two searches for micro-runs of servers that have gone."""
 THREADS: Final = 4
 """Calls to Redis at a time: one submits, one listens, two read and fold."""
 
@@ -32,14 +32,14 @@ logger = logging.getLogger(__name__)
 
 
 class Waiting(NamedTuple):
-    """The turns of one request, and who waits for them."""
+    """The turns of one request, and the futures that it awaits."""
 
     turns: Sequence[AcceptedTurn]
     ids: "asyncio.Future[list[str]]"
     """Set when they are submitted: `run.index` of each."""
     results: "asyncio.Future[list[ServedTurn]]"
     is_kept: bool
-    """Whether the results are kept for whoever asks later."""
+    """Whether the results are kept for later requests."""
 
 
 class _UnderWay(NamedTuple):
@@ -75,20 +75,20 @@ class Gatherer:
 
     @property
     def runs(self) -> MicroRuns:
-        """What submits and reads."""
+        """What submits and reads micro-runs."""
         return self._runs
 
     @property
     def is_full(self) -> bool:
-        """Whether no more turns are to be accepted now."""
+        """Whether no more turns can be accepted now."""
         return self.waiting >= self._max_waiting
 
     def accept(self, turns: Sequence[AcceptedTurn], *, is_kept: bool = False) -> Waiting:
-        """Puts turns behind those that came before; they are decided whether or not anybody waits.
+        """Queues turns; they are decided whether or not anybody waits for the results.
 
         Args:
             turns: consecutive turns of one caller.
-            is_kept: whether results are kept for whoever asks later.
+            is_kept: whether results are kept for later requests.
         """
         loop = asyncio.get_running_loop()
         request = Waiting(turns, loop.create_future(), loop.create_future(), is_kept)
@@ -100,14 +100,14 @@ class Gatherer:
         return request
 
     async def drain(self, within_s: float) -> bool:
-        """Waits until no turn waits; returns whether that came to pass in time."""
+        """Waits until no turn is pending; returns whether that happened in time."""
         deadline_s = monotonic() + within_s
-        while self.waiting and monotonic() < deadline_s:  # noqa: ASYNC110 - few wait for it, every end changes it
+        while self.waiting and monotonic() < deadline_s:  # noqa: ASYNC110 - rarely awaited, and changed by every run that ends
             await asyncio.sleep(GATHER_S)
         return not self.waiting
 
     async def close(self) -> None:
-        """Ends all work; turns that wait are left to the workers."""
+        """Stops all tasks; workers still decide the turns that were submitted."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -151,7 +151,7 @@ class Gatherer:
             at += len(request.turns)
 
     async def _listen(self) -> None:
-        """Takes runs that the ledger says have ended."""
+        """Finishes runs that the ledger reports as ended."""
         await self._for_ever(self._heard, 0.0)
 
     async def _heard(self) -> None:
@@ -159,7 +159,7 @@ class Gatherer:
             self._end(run)
 
     async def _look(self) -> None:
-        """Looks at runs of which nothing was heard for a while."""
+        """Polls runs whose end has not been reported for a while."""
         await self._for_ever(self._look_once, LOOK_S)
 
     async def _look_once(self) -> None:
@@ -169,11 +169,11 @@ class Gatherer:
             self._end(run)
 
     async def _adopt(self) -> None:
-        """Folds runs of servers that are gone."""
+        """Folds runs of servers that have gone."""
         await self._for_ever(lambda: self._in_thread(self._runs.adopt), ADOPT_S)
 
     def _end(self, run: str) -> None:
-        """Reads a run that has ended, once."""
+        """Finishes a run that has ended, once."""
         if each := self._under_way.pop(run, None):
             self._spawn(self._finish(each))
 
@@ -204,11 +204,11 @@ class Gatherer:
                     future.set_exception(error)
 
     async def _for_ever(self, work: Callable[[], Awaitable[None]], pause_s: float) -> None:
-        """Repeats work, also after Redis was away."""
+        """Repeats work for ever, also after errors of Redis."""
         while True:
             try:
                 await work()
-            except Exception as error:  # noqa: BLE001 - a server outlives whatever Redis answers
+            except Exception as error:  # noqa: BLE001 - the server goes on whatever Redis answers
                 logger.warning("serve cannot read", extra={"reason": str(error)})
                 await asyncio.sleep(1.0)
             await asyncio.sleep(pause_s)

@@ -1,4 +1,4 @@
-"""Micro-runs: some turns of one namespace, submitted as a run, read when it has ended, and folded away.
+"""Micro-runs: turns of one namespace, submitted as a run, read when it has ended, and folded into the stream.
 
 Every call here waits for Redis, and is made from a thread.
 """
@@ -60,7 +60,7 @@ class ServedTurn(NamedTuple):
     code: str
     """See `shared.codecs.turn_batches`."""
     result: Raw
-    """As the row of a run has it."""
+    """As in the row of a run."""
     problem: TurnProblem | None
     """None where it was decided."""
 
@@ -71,7 +71,7 @@ class _ErrorLine(Struct):
 
 
 class KeptResult(Struct, frozen=True):
-    """How a turn ended for whose decision nobody waited."""
+    """How a turn ended whose decision nobody waited for."""
 
     code: str
     result: Raw
@@ -84,7 +84,7 @@ class KeptTurn(Struct, frozen=True):
     at_ms: int
     """When it was accepted, epoch milliseconds."""
     latency_ms: int
-    """From there to the decision."""
+    """From acceptance to the decision."""
     code: str
     """How it ended, see `shared.codecs.turn_batches`."""
     turn: Raw
@@ -110,23 +110,23 @@ class MicroRuns:
 
     Args:
         access: the way to Redis, connected.
-        namespace: of the threads.
-        summary_policy: as of a run of turns.
-        keep: what stays of the turns.
+        namespace: namespace of the threads.
+        summary_policy: as for a run of turns.
+        keep: how much of the turns is kept.
     """
 
     def __init__(self, access: Access, namespace: str, summary_policy: str, keep: Keep) -> None:
         self._access, self.namespace, self._policy, self._keep = access, namespace, summary_policy, keep
         self._redactor = redactor_of(access.settings)
         self.listener = token_hex(8)
-        """Name under which the ledger tells which runs have ended."""
+        """Name under which the ledger reports the runs that have ended."""
         self._made = 0
 
     def submit(self, turns: Sequence[AcceptedTurn]) -> MicroRun:
         """Submits turns as a run; their order in a thread is the order in which runs are submitted.
 
         Raises:
-            ProctorError: Redis does not take it; whether workers decide the turns is then unknown.
+            ProctorError: Redis does not accept it; whether workers decide the turns is then unknown.
         """
         self._made += 1
         if self._redactor is not None:
@@ -169,7 +169,7 @@ class MicroRuns:
         return [run.decode() for run in (first[1], *more)]
 
     def has_ended(self, runs: Sequence[str]) -> list[str]:
-        """Returns which of these runs have ended, or are gone: what a lost message would have said."""
+        """Returns those of the runs that have ended or are gone, in case their message was lost."""
         with self._access.client.pipeline(transaction=False) as pipeline:
             for run in runs:
                 pipeline.hget(keys.run_key(run), "state")
@@ -215,10 +215,10 @@ class MicroRuns:
             pipeline.execute()
 
     def kept_result(self, turn_id: str) -> ServedTurn | None:
-        """Reads the result of a turn for whose decision nobody waited; None while there is none.
+        """Reads the result of a turn whose decision nobody waited for; None until it is decided.
 
         Raises:
-            UnknownRunError: there is no such turn, or its time is over.
+            UnknownRunError: there is no such turn, or its result has expired.
         """
         client = self._access.client
         found: Any = client.get(keys.served_result_key(self.namespace, turn_id))
@@ -232,7 +232,7 @@ class MicroRuns:
         return None
 
     def adopt(self) -> None:
-        """Folds micro-runs that ended a while ago and that no server has folded: theirs is gone."""
+        """Folds micro-runs that ended a while ago and that their own server, which has gone, did not fold."""
         before_ms = now_ms() - ADOPTED_MS
         for run in self._access.impatient_store.ids():
             if run.startswith(SERVED_PREFIX) and not run.startswith(f"{SERVED_PREFIX}{self.listener}"):
@@ -242,7 +242,7 @@ class MicroRuns:
                         self.fold(self._stored(info))
 
     def _stored(self, info: RunInfo) -> MicroRun:
-        """Makes a run of what is stored of it."""
+        """Rebuilds a micro-run from what is stored of it."""
         turns = dict[int, AcceptedTurn]()
         payloads: list[Any] = self._access.client.hvals(keys.items_key(info.run))
         for indexes, body in map(unpack_batch, payloads):
@@ -252,7 +252,7 @@ class MicroRuns:
         return MicroRun(info.run, ordered, info.created_ms, len(payloads))
 
     def _rows(self, micro: MicroRun) -> list[TurnRow]:
-        """Reads what is there of the rows of a run."""
+        """Reads the rows that a run has."""
         client = self._access.client
         found: dict[Any, Any] = client.hgetall(keys.results_key(micro.run))
         items: dict[Any, Any] = {}
