@@ -9,7 +9,7 @@ from producer.documents import Rate
 from producer.text import bounds, cost, latency, percent
 
 NONE: Final = "-"
-"""In the place of a figure that does not exist."""
+"""Shown instead of a figure that does not exist."""
 
 
 class Unit(Enum):
@@ -17,12 +17,12 @@ class Unit(Enum):
 
     COUNT = "count"
     SHARE = "share"
-    """Of 0 to 1, in percent."""
+    """From 0 to 1, written in percent."""
     SCORE = "score"
-    """Of 0 to 1, as it is."""
+    """From 0 to 1, written with three decimals."""
     USD = "usd"
     LATENCY_S = "latency in seconds"
-    """Of milliseconds, in seconds, as the document of cases has it."""
+    """Milliseconds, written in seconds."""
     LATENCY_MS = "latency in milliseconds"
     PER_S = "rate"
 
@@ -48,11 +48,11 @@ class Figure(NamedTuple):
     value: float | None = None
     unit: Unit = Unit.COUNT
     of: int | None = None
-    """How many it is of."""
+    """The total of which it is a part."""
     missing: str = NONE
-    """Stands in the place of no value."""
+    """Shown if there is no value."""
     note: str = ""
-    """Small, beside it, where there is room."""
+    """Shown small beside it, if there is room."""
     error: float | None = None
     """Standard error of a share."""
 
@@ -66,7 +66,7 @@ class Figure(NamedTuple):
 
     @property
     def is_blank(self) -> bool:
-        """Whether it says nothing: it does not exist, or counts what did not occur."""
+        """Whether it can be left out: it does not exist, or counts what did not occur."""
         if self.value is None:
             return self.missing == NONE
         return not self.value and self.unit is Unit.COUNT and self.of is None
@@ -113,9 +113,9 @@ class Name(NamedTuple):
 
     text: str
     facet: str = ""
-    """Of the results; empty: it filters nothing."""
+    """The facet of results that it filters by; empty: none."""
     value: str = ""
-    """Of that facet, where it is not the text."""
+    """The value of that facet, if it is not the text."""
     tone: str = ""
     """`p` for what is good, `f` for what is not."""
 
@@ -160,7 +160,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
-    """A column of a table: its heading, and what stands in it of each row."""
+    """A column of a table: its heading, and its cell for each item."""
 
     heading: str
     of: Callable[[T], Cell]
@@ -176,7 +176,7 @@ class Column(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table for every format; texts are not made safe yet."""
+    """A table for every format; texts are not escaped yet."""
 
     title: str
     columns: Sequence[Column[Any]] = ()
@@ -189,7 +189,7 @@ class Table:
     note: str = ""
     """Sentence after the rows."""
     link: str = ""
-    """What the head of a page calls it, and links to it by."""
+    """Text of the link to it in the head of a page."""
     bars: str = ""
     """Heading of the column of shares that a terminal also draws."""
 
@@ -227,7 +227,7 @@ class Table:
         return _with_columns(self, kept)
 
     def texts(self, safe: Callable[[str], str]) -> list[list[str]]:
-        """Returns its cells as texts; what is no figure is made safe by a format."""
+        """Returns its cells as texts; `safe` escapes all but figures."""
         return [
             [str(cell) if isinstance(cell, Figure | ConfidenceInterval) else safe(str(cell)) for cell in row]
             for row in self.rows

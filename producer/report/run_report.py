@@ -1,4 +1,4 @@
-"""What is said of a run, as values: its kind fills it in, and each format writes all of it in its own way."""
+"""The contents of a run's report as values: its kind fills them in, and each format writes them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from producer.text import duration, share
 
 
 class FigureLine(NamedTuple):
-    """Figures that stand in one line."""
+    """Figures on one line."""
 
     figures: Sequence[Labelled]
     title: str = ""
@@ -67,7 +67,7 @@ NOTHING_FAILED: Final = Failures()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """A run for people; texts are not made safe yet."""
+    """What people read of a run; texts are not escaped yet."""
 
     run: AnyRun
     """The document; its state may also be `interrupted`."""
@@ -77,7 +77,7 @@ class RunReport:
     """What the run is and how far it came."""
     verdict: Verdict
     outcomes: Sequence[Labelled] = ()
-    """Counts that the verdict also has; a page, on which it stands above, leaves them out."""
+    """Counts that the verdict also contains; a page, which shows the verdict above them, leaves them out."""
     figures: Sequence[Labelled] = ()
     """Of the whole run, in one line with the outcomes."""
     lines: Sequence[FigureLine] = ()
@@ -85,13 +85,13 @@ class RunReport:
     tables: Sequence[Table] = ()
     failures: Failures = NOTHING_FAILED
     badge: str = ""
-    """What sort of a run it is, where that is not the usual one."""
+    """The type of the run, if it is unusual."""
     is_checked: bool = True
     """Whether what passed was checked."""
 
     @property
     def name(self) -> str:
-        """What it is called, before anything else."""
+        """Its first name, else its id."""
         return self.names[0] if self.names else self.run.run_id
 
     def lines_in(self, place: ShownIn) -> Sequence[FigureLine]:
@@ -109,17 +109,17 @@ class RunReport:
         return replace(self, verdict=replace(self.verdict, why=why))
 
     def tables_in(self, place: ShownIn) -> Sequence[Table]:
-        """Returns the tables that are shown in a place, as far as they say something."""
+        """Returns the tables that are shown in a place, except empty ones."""
         return [table.shown_in(place) for table in self.tables if table and place in table.places]
 
 
 def headline_of(document: AnyRun, what: str, *, per_s: str = "") -> str:
-    """Says in a line what a run is, and how far it came or how long it took.
+    """Returns a line on what a run is, and on how far it came or how long it took.
 
     Args:
-        document: of the run.
-        what: what it consists of.
-        per_s: how fast it went; empty where nobody asks.
+        document: document of the run.
+        what: its items in words.
+        per_s: its rate in words; empty: it is not shown.
     """
     counts, seconds = document.counts, document.summary.duration_s
     if seconds is None:
@@ -129,7 +129,7 @@ def headline_of(document: AnyRun, what: str, *, per_s: str = "") -> str:
 
 
 def _forgotten(document: AnyRun) -> Sequence[FigureLine]:
-    """Says when the texts of a run were deleted; nothing of a run that has them."""
+    """Returns when the texts of a run were deleted; empty for a run that has them."""
     at = document.texts_forgotten_at
     return [] if at is UNSET else [FigureLine([Labelled("forgotten", at)], "texts")]
 

@@ -12,25 +12,25 @@ from producer.tables import fitted_table, hanging, terminal_width
 from producer.text import plural, ranked
 
 MOST_ROWS: Final = 50
-"""Rows of a table."""
+"""Rows of a table that are shown."""
 TONES: Final = {"p": "green", "f": "red"}
 LINE_CHARS: Final = 100
-"""Of a question or an answer on a wide terminal; a narrow one shows less."""
+"""Length of a question or an answer on a wide terminal; a narrow one shows less."""
 LEAST_CHARS: Final = 20
-"""Of the same, however narrow the terminal is."""
+"""Their shortest length, however narrow the terminal is."""
 ASKED: Final = "    input:  "
 ANSWERED: Final = "    answer: "
 BELOW: Final = "      → "
-"""Before an answer that stands below what was found in it."""
+"""Comes before an answer on the line below its finding."""
 BAR_CHARS: Final = 30
-"""A bar of 100%."""
+"""Length of a bar of 100%."""
 
 
 def summary_text(report: RunReport, paint: Paint = unpainted) -> str:
     """Writes the figures of a run.
 
     Args:
-        report: of the run.
+        report: report of the run.
         paint: colours the name of the run, headings and marks.
     """
     head = "  ".join([report.run.run_id, *(plain(name, Size.CELL) for name in report.names)])
@@ -87,11 +87,11 @@ class FailureText:
 
 
 def in_line(text: str, before: str) -> str:
-    """Returns the beginning of a question or an answer, which never takes more than its line.
+    """Returns the beginning of a question or an answer, shortened to fit its line.
 
     Args:
-        text: all of it.
-        before: what stands in the line already.
+        text: the whole text.
+        before: the beginning of the line.
     """
     room = terminal_width() - len(before) - len(ELLIPSIS)
     return plain(text, max(LEAST_CHARS, min(LINE_CHARS, room)))
@@ -127,7 +127,7 @@ def _group(group: FailureGroup) -> list[str]:
 
 
 def _example(example: FailureExample) -> list[str]:
-    """Writes one of several failures: its answer stands beside its name, or below what was found in it."""
+    """Writes one of several failures: its answer is beside its name, or below its finding."""
     if not example.found:
         return [
             indented(

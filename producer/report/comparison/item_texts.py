@@ -1,4 +1,4 @@
-"""Reads from lines of results what a comparison shows of an item, and keeps it on disk until it is shown."""
+"""Reads the texts that a comparison shows from result lines, and keeps them on disk until they are shown."""
 
 import json
 from array import array
@@ -28,7 +28,7 @@ class CheckText(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     name: str
     passed: bool | None
-    """None where it was not asked, or does not apply."""
+    """None if it was not run, or does not apply."""
     score: float | None = None
     reason: str = ""
 
@@ -52,7 +52,7 @@ class ItemTexts(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class TextStore:
-    """Keeps texts on disk: memory holds one number of each.
+    """Keeps texts on disk; memory holds one offset for each.
 
     Args:
         read: returns the texts of a line.
@@ -80,7 +80,7 @@ class TextStore:
         return len(self._ends) - 2
 
     def read(self, place: int) -> ItemTexts:
-        """Returns the texts that are kept there; empty ones for no place."""
+        """Returns the texts of a place; empty ones if it is negative."""
         if place < 0:
             return NO_TEXTS
         start, end = self._ends[place], self._ends[place + 1]
@@ -88,7 +88,7 @@ class TextStore:
         return self._decode(self._file.read(end - start))
 
     def close(self) -> None:
-        """Gives the disk back."""
+        """Deletes the file."""
         self._file.close()
 
 
@@ -173,14 +173,14 @@ def texts_of_turn(line: TurnLine) -> ItemTexts:
 
 
 def _texts(line: Line, asked: str | None, answer: str, reason: str = "") -> ItemTexts:
-    """Bounds texts; what an error says is the reason."""
+    """Shortens texts; the message of an error is the reason."""
     why = reason if line.error is None else line.error.message or line.error.code
     left = max(0, len(answer) - Size.WHOLE)
     return ItemTexts(_kept(asked or ""), _kept(answer), _kept(why), left, item=line.item_id)
 
 
 def _kept(text: str) -> str:
-    """Bounds a text, and replaces halves of surrogate pairs, which no encoding has."""
+    """Shortens a text, and replaces lone surrogates, which cannot be encoded."""
     return text[: Size.WHOLE].encode(errors="replace").decode()
 
 

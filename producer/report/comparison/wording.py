@@ -20,7 +20,7 @@ NAMES: Final = {
 LISTS: Final = ("broken", "fixed", "changed")
 """What became of items, in the order in which it is always written."""
 MARKS: Final = {"better": "✓", "worse": "✗", "no significant difference": "="}
-"""Of verdicts."""
+"""Marks of verdicts."""
 FEW: Final = 10
 """Changed units below which a test finds little; fewer than five are never significant at a level of 0.05."""
 _OBVIOUS: Final = {"passed → failed", "failed → passed"}
@@ -91,9 +91,9 @@ def change_of(name: str, value: float) -> str:
 
 
 def interval_of(found: Comparison, name: str) -> str:
-    """Writes the interval of a difference; nothing where the cases are too few or all changed alike.
+    """Writes the interval of a difference; empty if cases are too few or all changed by the same amount.
 
-    A bootstrap of a handful of cases shows no doubt where there is much.
+    A bootstrap of a handful of cases understates the uncertainty.
     """
     score = found.scores[name]
     if score.low == score.high or not can_differ(score.n, found.test.level_each):
