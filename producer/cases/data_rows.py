@@ -22,14 +22,15 @@ from producer.load.strict_json import parse_json, why_broken
 from producer.load.yaml_text import lines_below, parse_yaml
 from producer.text import shown
 from shared.contracts.case_config import COLUMN_FIELDS, CaseEntry, ColumnTarget
+from shared.contracts.cases import CRITERIA, WRITTEN_AS_JSON
 from shared.errors import InputError, WrongInput
 
 LISTS: Final = frozenset({"tags", "images"})
 """Fields whose cells are texts separated by `;`."""
-TEXTS: Final = frozenset({"input", "id", "system_prompt", "reference", "regex_pattern", "validator", "label"})
-"""Fields whose cells are texts; those of all others hold JSON."""
 WORDS: Final = frozenset({"paid_checks"})
 """Fields whose cells are one of a few words."""
+TEXTS: Final = frozenset({"input", "id", "system_prompt", *CRITERIA}) - WRITTEN_AS_JSON - WORDS
+"""Fields whose cells are texts; those of all others hold JSON."""
 MOST_VARIABLES: Final = 1_000
 """Columns that are variables, of all files."""
 WHOLE_BYTES: Final = {".json": 100 << 20, ".yaml": 10 << 20, ".yml": 10 << 20}
