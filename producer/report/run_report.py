@@ -84,6 +84,8 @@ class RunReport:
     """Further figures of the whole run."""
     tables: Sequence[Table] = ()
     failures: Failures = NOTHING_FAILED
+    title: str = ""
+    """Of its Markdown, before the verdict, where a document gives it one."""
     badge: str = ""
     """The type of the run, if it is unusual."""
     is_checked: bool = True

@@ -57,7 +57,8 @@ def failure_blocks(failures: Failures, run: str, safe: Callable[[str], str]) -> 
 
 def _head(report: RunReport) -> Iterator[str]:
     """Yields what is said of the run as a whole."""
-    yield f"# {markdown(str(report.verdict))}"
+    title = f"{report.title}: " if report.title else ""
+    yield f"# {title}{markdown(str(report.verdict))}"
     if report.badge:
         yield f"**{markdown(report.badge)}**"
     if report.verdict.why:

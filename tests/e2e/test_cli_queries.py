@@ -148,7 +148,7 @@ def test_a_wrong_path_says_where_the_reason_stands(cli: Cli, api: str, few: Path
     assert done.code == 1, done
     run, url = done.out.split()[0], f"{api}/wrong/api/query"
     assert re.search(
-        rf"^✗ api_refused \(HTTP 404 from {url}; check --path and --api-url\): .*: 6 queries$",
+        rf"^✗ 6 queries: api_refused \(HTTP 404 from {url}; check --path and --api-url\): .*$",
         done.out.replace("\n      ", " "),
         re.MULTILINE,
     ), done
@@ -164,7 +164,7 @@ def test_ctrl_c_keeps_the_run_and_resume_continues_it(cli: Cli, few: Path) -> No
         process.send(signal.SIGINT)
         assert process.wait(30) == 130
         so_far = re.search(
-            r"^interrupted: 6 queries to \S+, (\d) done \((\d+)%\)$", process.output, re.MULTILINE
+            r"^interrupted: 6 queries to \S+, (\d) of 6 done \((\d+)%\)$", process.output, re.MULTILINE
         )
         assert so_far, process.output_text()
         assert f"passed {so_far[1]} · failed 0" in process.output
@@ -192,7 +192,7 @@ def test_ctrl_c_ends_a_run_whose_api_hangs_and_writes_its_reports(
         ended = json.loads(process.output.splitlines()[-1])
         [done] = [json.loads(line) for line in reports[0].read_text().splitlines()]
         assert (done["result"]["id"], done["outcome"]) == ("Q-001", "passed")
-        assert "partial: 1 of 6 queries" in reports[1].read_text()
+        assert "Partial: 1 of 6 queries" in reports[1].read_text()
         assert "interrupted by Ctrl-C; " in ended["error"]["message"]
         assert ended["error"]["message"].endswith(" is kept with 1 of 6 items done")
         command = ended["error"]["hint"].removeprefix("`proctor ").partition("`")[0].split()
@@ -231,7 +231,7 @@ def test_some_queries_are_asked_with_a_limit_of_time(cli: Cli, tmp_path: Path) -
     assert (document["counts"]["passed"], document["counts"]["error"]) == (1, 1)
     assert list(document["summary"]["metrics"]["by_category"])[-2:] == ["edge_case", "returns"]
     text = report.read_text()
-    assert "partial: 2 of 6 queries, chosen with --category returns -k QUERY --first 2" in text
+    assert "Partial: 2 of 6 queries, chosen with --category returns -k QUERY --first 2" in text
     assert "ERROR: Timeout after 0.5s" in text
 
 

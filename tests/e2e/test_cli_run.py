@@ -153,7 +153,7 @@ def test_interrupted_run_is_kept_and_resumed(cli: Cli) -> None:
     process.wait_for("no worker is alive")
     process.send(signal.SIGINT)
     assert process.wait(10) == 130
-    assert f"interrupted: {TOTAL} turns of 8 threads, 0 done (0%)" in process.output
+    assert f"interrupted: {TOTAL} turns of 8 threads, 0 of 61 done (0%)" in process.output
     command = process.errors.split("hint: `proctor ")[1].split("`")[0].split()
     assert command[0] == "resume"
     run = command[1]

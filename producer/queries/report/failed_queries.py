@@ -72,6 +72,8 @@ class QueryFailures:
             self._shown += 1
             found = plain("; ".join(check.reason for check in failed), Size.REASON)
             group.examples.append(FailureExample(name, found, plain(result.answer, Size.LINE)))
+        else:
+            self._left += 1
 
     def _add_error(self, error: str, name: str) -> None:
         """Counts an error, and names the first queries that have it."""

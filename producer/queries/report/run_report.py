@@ -49,6 +49,7 @@ def run_report(document: QueriesRun) -> RunReport:
             *latencies(Percentiles(p50=claimed.p50, p95=claimed.p95), "latency by the server", places=beside),
         ],
         tables=[_metrics_table(document)],
+        title="Evaluation Report",
     )
 
 

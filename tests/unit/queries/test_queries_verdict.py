@@ -153,7 +153,9 @@ def test_markdown_begins_with_what_failed() -> None:
     lost = [query_result(baseline(f"Q-{at}"), timed_out(30_004)) for at in range(20, 33)]
     text = markdown(query_rows([*one_of_each(), *lost]))
     head, _, rest = text.partition("\n## Aggregate Metrics\n")
-    assert head.startswith("# ✗ 4 of 22 passed (18.2% of all, 50.0% of 8 answered), 4 failed, 14 errors;")
+    assert head.startswith(
+        "# Evaluation Report: ✗ 4 of 22 passed (18.2% of all, 50.0% of 8 answered), 4 failed, 14 errors;"
+    )
     assert (
         "- **14 queries:** api_timeout: Timeout after 30s\n  - Q-08\n  - Q-20\n  - Q-21\n  - and 11 more"
         in head
