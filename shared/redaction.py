@@ -1,12 +1,12 @@
-r"""Replaces personal data in texts before anything is stored: mail addresses, card numbers, own expressions.
+r"""Replaces personal data in texts before they are stored: mail addresses, card numbers, configured patterns.
 
     PROCTOR_REDACT="mail, card"
     PROCTOR_REDACT_PATTERNS="\bK-\d{6}\b"        one regular expression a line
 
-What a file contains passes here before it is written to Redis, and what an upstream answers before it is
-cached, judged or written. So models are sent the redacted text, and answers are judged redacted, beside
-expectations that are redacted too. Different originals keep different replacements: each ends with some
-digits of a hash, too few of them to find the original, and more in ids, of which two must not become one.
+The contents of a file are redacted before they are written to Redis, and the answers of an upstream before
+they are cached, judged or written. Models are therefore sent redacted text, and redacted answers are judged
+against redacted expectations. Different originals have different replacements: each ends with digits of a
+hash, too few to find the original; ids have more digits, because no two of them may become equal.
 """
 
 import json
@@ -18,20 +18,20 @@ from typing import Any, Final
 from shared.settings import Settings, names_in
 
 DIGITS: Final = 4
-"""Of the hash in a replacement: 65,536 originals of each kind are told apart, and millions share one."""
+"""Digits of the hash in a replacement: it has 65,536 values, so that millions of originals share each."""
 ID_DIGITS: Final = 12
-"""Of the hash in an id."""
+"""Digits of the hash in an id."""
 ID_FIELDS: Final = frozenset(("id", "case_id", "prompt_id", "threadId", "messageId", "clientRequestId"))
 """Fields whose texts are ids."""
 LEAST_CARD: Final = 10**12
-"""Smallest number that can be that of a card: 13 digits."""
+"""Smallest number that can be a card number: 13 digits."""
 CARD_DIGITS: Final = range(13, 20)
 
 _FIXED: Final = re.compile(r"(\[(?:mail|card|redacted):[0-9a-f]{4,12}\]|\\u[0-9a-fA-F]{4}|\\[bfnrt\"/\\])")
-"""What no rule looks into: earlier replacements, and escapes of JSON, which many answers are."""
+"""Parts that no rule is applied to: earlier replacements, and escapes of JSON, which many answers contain."""
 _MAIL: Final = re.compile(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@(?:[\w-]{1,63}\.){1,8}[\w-]{2,63}")
 _NUMBERS: Final = re.compile(r"\d(?:[ \u00a0\u2009-]?\d){12,}")
-"""Groups of digits that may hold the number of a card."""
+"""Groups of digits that may contain a card number."""
 _GROUP: Final = re.compile(r"\d+")
 _ISSUED: Final = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2(?:2[3-9]|[3-6]\d|7[01])\d{13}|22[12]\d{13}|2720\d{12}|3[47]\d{13}"
@@ -39,17 +39,17 @@ _ISSUED: Final = re.compile(
 )
 """First digits and lengths that issuers use; nine of ten numbers with these fail the check digit."""
 _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
-"""Keys that are names of fields, which no rule changes."""
+"""Keys that are field names, which no rule changes."""
 
 Rule = Callable[[str, Callable[[str], str]], str]
-"""Replaces what it finds in a text by what the second argument makes of it."""
+"""Replaces each match in a text with what the second argument returns for it."""
 
 
 class Redactor:
     r"""The rules of an installation.
 
     Args:
-        names: of rules: `mail`, `card`.
+        names: names of rules: `mail`, `card`.
         patterns: regular expressions.
 
     >>> redactor = Redactor(["mail", "card"], [r"K-\d{4}"])
@@ -64,7 +64,7 @@ class Redactor:
         self._rules = [*((name, RULES[name]) for name in names), *(("redacted", rule) for rule in own)]
 
     def text(self, text: str, digits: int = DIGITS) -> str:
-        r"""Returns a text without what the rules find.
+        r"""Returns a text with all matches of the rules replaced.
 
         >>> Redactor(["mail"]).text('{"to":"Hi\\nann@example.com"}')
         '{"to":"Hi\\n[mail:71d4]"}'
@@ -77,9 +77,9 @@ class Redactor:
         return text
 
     def cut_text(self, text: str, chars: int) -> str:
-        """Returns a text without what the rules find, if it was cut to so many characters before.
+        """Redacts a text that was already cut to `chars` characters.
 
-        Its last word may be the beginning of something, and goes.
+        Its last word is dropped, because it may be the beginning of a match.
 
         >>> Redactor(["mail"]).cut_text("no mail for ann@exam", 20)
         'no mail for'
@@ -87,7 +87,7 @@ class Redactor:
         return self.text(text if len(text) < chars else text.rpartition(" ")[0].rstrip("0123456789 -"))
 
     def value(self, value: Any, digits: int = DIGITS) -> Any:
-        """Returns a value of JSON without what the rules find in texts, numbers, and keys that are no names.
+        """Redacts the texts, the numbers, and the keys that are not field names in a JSON value.
 
         >>> Redactor(["card"]).value({"4111111111111111": [4111111111111111, 1.5], "id": "4111111111111111"})
         {'[card:9bbe]': ['[card:9bbe]', 1.5], 'id': '[card:9bbef1947662]'}
@@ -109,12 +109,12 @@ class Redactor:
         return value
 
     def json(self, text: bytes) -> bytes:
-        """Returns JSON without what the rules find in it."""
+        """Redacts encoded JSON."""
         return json.dumps(self.value(json.loads(text)), separators=(",", ":")).encode()
 
 
 def redactor_of(settings: Settings) -> Redactor | None:
-    """Returns the rules of an installation; None where it has none."""
+    """Returns the redactor of an installation; None if it has no rules."""
     patterns = (settings.redact_patterns or "").splitlines()
     if settings.redact is None and not patterns:
         return None
@@ -122,7 +122,7 @@ def redactor_of(settings: Settings) -> Redactor | None:
 
 
 class _Replacement:
-    """Writes what stands for an original."""
+    """Returns the replacement of an original."""
 
     __slots__ = ("_digits", "_name")
 
@@ -143,7 +143,7 @@ def _card(text: str, replaced: Callable[[str], str]) -> str:
 
 
 def _without_cards(numbers: str, replaced: Callable[[str], str]) -> str:
-    """Replaces the cards among groups of digits; one begins and ends where a group does."""
+    """Replaces card numbers in groups of digits; they begin and end at the bounds of groups."""
     groups = [found.span() for found in _GROUP.finditer(numbers)]
     kept, at, first = list[str](), 0, 0
     while first < len(groups):
@@ -156,7 +156,7 @@ def _without_cards(numbers: str, replaced: Callable[[str], str]) -> str:
 
 
 def _card_at(numbers: str, groups: Sequence[tuple[int, int]], first: int) -> tuple[int, str]:
-    """Returns how many groups the card has that begins with this one, and its digits; 0 without a card."""
+    """Returns how many groups make up the card number that begins here, and its digits; 0 if none begins."""
     digits = ""
     for taken, (start, end) in enumerate(groups[first : first + CARD_DIGITS[-1]], 1):
         digits += numbers[start:end]
@@ -168,7 +168,7 @@ def _card_at(numbers: str, groups: Sequence[tuple[int, int]], first: int) -> tup
 
 
 def is_card(digits: str) -> bool:
-    """Returns whether digits are those of a card: an issuer's, with the right check digit (Luhn).
+    """Returns whether digits are a card number: an issuer's prefix, and the right check digit (Luhn).
 
     >>> is_card("4111111111111111"), is_card("4111111111111112"), is_card("0000000000000000")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""What calls of models cost: by the prices that a run gives, else by the table that comes with litellm.
+"""What model calls cost, by the prices that a run gives, or else by the table in litellm's package.
 
 The table is read from its file, without importing litellm: 4 ms instead of seconds. A price that is not
 known is None, never 0.
@@ -25,9 +25,9 @@ from shared.upstream.usage import Usage
 TABLE: Final = "model_prices_and_context_window_backup.json"
 MILLION: Final = 1_000_000
 PRICE_DIGITS: Final = 9
-"""Beyond them is what the step from one token to a million adds."""
+"""Decimals of a price; any beyond them are errors of the conversion from one token to a million."""
 ANSWER_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Parameters of requests that bound an answer."""
+"""Request parameters that limit the length of an answer."""
 SERVICE_TIER: Final = "service_tier"
 """The parameter of requests that names the tier."""
 FLEX: Final = "flex"
@@ -37,9 +37,9 @@ _RATE: Final = re.compile(
     r"|cache_creation_input_token_cost|output_cost_per_reasoning_token)"
     r"(?:_above_(?P<thousands>\d+)k_tokens)?(?:_(?P<tier>[a-z]+))?"
 )
-"""Keys of the table: for what, of questions longer than what, in which tier."""
+"""Keys of the table: what the price is for, above which prompt length, and in which tier."""
 _TIERS: Final = {None: "", "batches": BATCH}
-"""Words of the table for tiers, where providers have another."""
+"""Tiers by the word of the table, where providers use another word."""
 logger = logging.getLogger(__name__)
 
 
@@ -47,19 +47,19 @@ class GivenPrice(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A price as a bench or `--price` gives it, in US dollars per million tokens."""
 
     prompt_per_million: float
-    """Of the question."""
+    """Price of the prompt."""
     completion_per_million: float
-    """Of the answer."""
+    """Price of the answer."""
     cached_prompt_per_million: float | None = None
-    """Of what the provider had in its cache; None: as the rest of the question."""
+    """Price of prompt tokens read from the provider's cache; None: as other prompt tokens."""
     cache_write_per_million: float | None = None
-    """Of what the provider put into its cache; None: as the rest of the question."""
+    """Price of prompt tokens written to the provider's cache; None: as other prompt tokens."""
     reasoning_per_million: float | None = None
-    """Of what was thought; None: as the rest of the answer."""
+    """Price of reasoning tokens; None: as other tokens of the answer."""
     flex_factor: float = 1.0
-    """By how much calls of the tier `flex` differ."""
+    """Factor of prices in the tier `flex`."""
     batch_factor: float = 1.0
-    """By how much calls in batches differ."""
+    """Factor of prices in batches."""
 
 
 class TokenRates(NamedTuple):
@@ -68,39 +68,39 @@ class TokenRates(NamedTuple):
     input: float
     output: float
     cached: float
-    """Of what the provider had in its cache."""
+    """Rate of prompt tokens read from the provider's cache."""
     cache_write: float
-    """Of what the provider put into its cache."""
+    """Rate of prompt tokens written to the provider's cache."""
     reasoning: float
-    """Of what was thought and not said."""
+    """Rate of reasoning tokens."""
 
     def times(self, factor: float) -> "TokenRates":
-        """Returns them at another level."""
+        """Returns the rates multiplied by a factor."""
         return TokenRates(*(rate * factor for rate in self))
 
 
 class PriceStep(NamedTuple):
-    """The rates of long questions."""
+    """The rates of prompts from a certain length."""
 
     above: int
-    """Questions with more tokens, those from the cache included."""
+    """The rates apply to prompts with more tokens than this, including those from the cache."""
     rates: TokenRates
 
 
 class Tariff(NamedTuple):
-    """What calls of a model cost, by the tier that answers and the length of the question."""
+    """What calls of a model cost, by the tier that answers and the length of the prompt."""
 
     usual: Sequence[PriceStep]
-    """The shortest first."""
+    """Rates without a tier of their own, shortest prompts first."""
     tiers: Mapping[str, Sequence[PriceStep]]
-    """The same of other tiers, by the providers' word."""
+    """The same for other tiers, by the providers' names of them."""
 
     def rates(self, tier: str, question: int) -> TokenRates:
         """Returns the rates of a call; a tier without a price of its own has the usual one.
 
         Args:
-            tier: in the provider's word, such as `flex`, or `on_demand_flex` in Google's.
-            question: its tokens.
+            tier: as the provider names it, such as `flex`, or Google's `on_demand_flex`.
+            question: tokens of the prompt.
         """
         steps = self.tiers.get(tier.rpartition("_")[2], self.usual) if tier else self.usual
         if len(steps) == 1:
@@ -109,7 +109,7 @@ class Tariff(NamedTuple):
         return step.rates
 
     def usd(self, usage: Usage) -> float | None:
-        """Returns what a call has cost; None where a number of tokens is not known."""
+        """Returns the cost of a call; None if a number of tokens is not known."""
         question, answer = usage.input_tokens, usage.output_tokens
         if question is None or answer is None:
             return None
@@ -124,12 +124,12 @@ class Tariff(NamedTuple):
         return usd / MILLION
 
     def most_usd(self, question: int, answer: int, tier: str = "") -> float:
-        """Returns what a call may cost at most: neither cache nor tier makes it cheaper, but perhaps dearer.
+        """Returns the highest possible cost of a call: cache and tier can raise it, and never lower it.
 
         Args:
-            question: its tokens.
-            answer: its tokens, at most.
-            tier: that is asked for.
+            question: tokens of the prompt.
+            answer: most tokens of the answer.
+            tier: the requested tier.
 
         >>> tariff_of("m", {"m": GivenPrice(1.0, 2.0, cache_write_per_million=1.5)}).most_usd(100, 100)
         0.00035
@@ -141,11 +141,11 @@ class Tariff(NamedTuple):
 
 
 def tariff_of(model: str, prices: Mapping[str, GivenPrice]) -> Tariff | None:
-    """Returns what calls of a model cost; None where that is not known.
+    """Returns the tariff of a model; None if it is not known.
 
     Args:
-        model: as the configuration names it.
-        prices: given by the run, by model.
+        model: its name in the configuration.
+        prices: prices that the run gives, by model.
 
     >>> tariff_of("no/such", {}) is None
     True
@@ -155,7 +155,7 @@ def tariff_of(model: str, prices: Mapping[str, GivenPrice]) -> Tariff | None:
 
 
 def cost_of(model: str, usage: Usage, prices: Mapping[str, GivenPrice]) -> float | None:
-    """Returns what a call costs in dollars; None when a price or a number of tokens is not known.
+    """Returns the cost of a call in US dollars; None if a price or a number of tokens is not known.
 
     >>> cost_of("m", Usage(1000, 500), {"m": GivenPrice(2.0, 4.0)})
     0.004
@@ -166,7 +166,7 @@ def cost_of(model: str, usage: Usage, prices: Mapping[str, GivenPrice]) -> float
 
 @lru_cache(256)
 def _given_tariff(given: GivenPrice) -> Tariff:
-    """Completes a price by what it does not name."""
+    """Returns the tariff of a given price, with defaults for what it does not state."""
     cached, written, thought = (
         given.cached_prompt_per_million,
         given.cache_write_per_million,
@@ -185,14 +185,14 @@ def _given_tariff(given: GivenPrice) -> Tariff:
 
 
 class Listed(msgspec.Struct, frozen=True, gc=False):
-    """What the table says of a model beside its prices."""
+    """What the table contains about a model besides its prices."""
 
     litellm_provider: Any = None
     mode: Any = None
 
 
 def listed_models() -> list[str]:
-    """Names the models in the table that answer in words or embed them, in its order.
+    """Returns the models in the table that answer with text or embed it, in its order.
 
     >>> "gpt-4o" in listed_models()
     True
@@ -201,7 +201,7 @@ def listed_models() -> list[str]:
 
 
 def listed_provider(model: str) -> str | None:
-    """Returns the provider of a model as the table has it; None where it is not listed.
+    """Returns the provider of a model in the table; None if the model is not listed.
 
     >>> listed_provider("gpt-4o"), listed_provider("no/such")
     ('openai', None)
@@ -212,19 +212,19 @@ def listed_provider(model: str) -> str | None:
 
 @lru_cache(1)
 def listed_providers() -> frozenset[str]:
-    """Names the providers in the table; none where there is no table."""
+    """Returns the providers in the table; empty without a table."""
     return frozenset(str(provider) for name in _table() if (provider := _listed(name).litellm_provider))
 
 
 def _listed(model: str) -> Listed:
-    """What the table says of a model; nothing of one that it does not have."""
+    """Returns the entry of a model in the table; an empty one if the model is not listed."""
     found = _table().get(model)
     return Listed() if found is None else msgspec.json.decode(found, type=Listed)
 
 
 @lru_cache(256)
 def _listed_tariff(model: str) -> Tariff | None:
-    """The tariff in the table, under the whole name or under the name within its provider."""
+    """Returns the listed tariff of a model, under its whole name or its name without the provider."""
     found = _table().get(model)
     provider, slash, name = model.partition("/")
     if found is None and slash and _listed(name).litellm_provider == provider:
@@ -233,7 +233,7 @@ def _listed_tariff(model: str) -> Tariff | None:
 
 
 def _read_tariff(entry: Mapping[str, Any]) -> Tariff | None:
-    """Reads the prices of a model; None where that of question or answer is missing."""
+    """Reads the prices of a model; None if that of the prompt or of the answer is missing."""
     found = defaultdict[tuple[str, int], dict[str, float]](dict)
     for key, value in entry.items():
         match = _RATE.fullmatch(key)
@@ -258,7 +258,7 @@ def _read_tariff(entry: Mapping[str, Any]) -> Tariff | None:
 
 
 def _rates(listed: Mapping[str, float], like: TokenRates) -> TokenRates:
-    """Makes rates of those that are listed; a part that is not differs as its whole does from `like`.
+    """Completes listed rates by `like`, scaled by the ratio of the listed input or output rate to its own.
 
     >>> _rates({"input_cost_per_token": 1.0}, TokenRates(2.0, 8.0, 0.2, 2.5, 8.0))
     TokenRates(input=1.0, output=8.0, cached=0.1, cache_write=1.25, reasoning=8.0)
@@ -276,12 +276,12 @@ def _rates(listed: Mapping[str, float], like: TokenRates) -> TokenRates:
 
 
 def _alike(own: TokenRates, base: TokenRates, other: TokenRates) -> TokenRates:
-    """Returns rates that differ from others as `own` does from `base`."""
+    """Scales the rates `other` by the ratios of `own` to `base`."""
     return TokenRates(*(each * _ratio(*pair) for each, *pair in zip(other, own, base, strict=True)))
 
 
 def _ratio(one: float, other: float) -> float:
-    """What one price is of another; a price of nothing is no measure."""
+    """Returns the ratio of two prices; 1 if the second is zero."""
     return one / other if other else 1.0
 
 

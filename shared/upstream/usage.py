@@ -1,4 +1,4 @@
-"""What a call used, in one form for all protocols: tokens by what they cost, and the tier that answered."""
+"""The usage of a call in one form for all protocols: tokens by price class, and the tier that answered."""
 
 import json
 from typing import Any, Final
@@ -6,14 +6,14 @@ from typing import Any, Final
 import msgspec
 
 MOST_TOKENS: Final = 1_000_000_000
-"""A provider that counts more for one call is wrong: nothing is known then."""
+"""A larger count for one call is an error of the provider and is treated as unknown."""
 
 BYTES_A_TOKEN: Final = 3
 """Bytes of UTF-8 per token: English has four and more, code and other languages about three."""
 
 
 def estimate_text_tokens(content: Any) -> int:
-    """Estimates the tokens of a text, or of a value as JSON: for caps, and for what a run will cost at most.
+    """Estimates the tokens of a text, or of a value as JSON: for caps, and for the highest cost of a run.
 
     >>> estimate_text_tokens("Hello you")
     3
@@ -25,21 +25,21 @@ def estimate_text_tokens(content: Any) -> int:
 class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The tokens of a call, as the provider counts them; None is unknown, never zero.
 
-    Stored results have the names of the first two in OpenAI's words.
+    Stored results use OpenAI's names for the first two.
     """
 
     input_tokens: int | None = msgspec.field(default=None, name="prompt_tokens")
-    """Tokens of the question: all of them, those from and for the provider's cache included."""
+    """All tokens of the prompt, including those read from or written to the provider's cache."""
     output_tokens: int | None = msgspec.field(default=None, name="completion_tokens")
-    """Tokens of the answer: all of them, reasoning included."""
+    """All tokens of the answer, including reasoning."""
     cached_input_tokens: int | None = None
-    """Tokens of the question that the provider had in its cache."""
+    """Tokens of the prompt read from the provider's cache."""
     cache_write_tokens: int | None = None
-    """Tokens of the question that the provider put into its cache."""
+    """Tokens of the prompt written to the provider's cache."""
     reasoning_tokens: int | None = None
-    """Tokens of the answer that were thought and not said."""
+    """Tokens of the answer that were reasoning."""
     service_tier: str = ""
-    """The tier that answered, in the provider's word; empty where it does not say."""
+    """The tier that answered, as the provider names it; empty if it does not."""
 
     def over(self, other: "Usage") -> "Usage":
         """Returns these figures, with those of `other` where one is unknown.
@@ -50,7 +50,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return other if self is NO_USAGE else self if other is NO_USAGE else _over(self, other)
 
     def believed(self) -> "Usage":
-        """Returns them, or none where nothing at all was counted.
+        """Returns the usage, or `NO_USAGE` if no tokens were counted.
 
         >>> Usage(0, 0).believed() == Usage(), Usage(3, 0).believed().output_tokens
         (True, 0)
@@ -59,7 +59,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def total_tokens(self) -> int | None:
-        """Tokens of question and answer; None where one of them is unknown.
+        """Tokens of prompt and answer; None if one of them is unknown.
 
         >>> Usage(3, 1).total_tokens, Usage(3).total_tokens
         (4, None)
@@ -75,7 +75,7 @@ NO_USAGE: Final = Usage()
 
 
 def _over(usage: Usage, other: Usage) -> Usage:
-    """Joins what is known."""
+    """Merges the known fields of two usages; the first one has precedence."""
     known = {
         name: value for name in Usage.__struct_fields__ if (value := getattr(usage, name)) not in _UNKNOWN
     }
@@ -83,7 +83,7 @@ def _over(usage: Usage, other: Usage) -> Usage:
 
 
 def count(value: Any) -> int | None:
-    """Reads a number of tokens of a reply; None for what is none.
+    """Reads a number of tokens from a reply; None for any other value.
 
     >>> count(3), count(True), count(-1), count("3"), count(10**12)
     (3, None, None, None, None)
