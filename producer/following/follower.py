@@ -1,4 +1,4 @@
-"""Follows a run until it ends: a snapshot with each look, also while Redis is away, and the time limit."""
+"""Follows a run until it ends: a snapshot at each poll, also while Redis is away, and a time limit."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -26,16 +26,16 @@ LOOK_EVERY_S: Final = 0.2
 FIRST_LOOK_S: Final = 0.02
 """Shortest one: small runs end within a second."""
 LOOK_SHARE: Final = 0.1
-"""The polling interval, as a share of the time that the run was followed: so much later is its end seen."""
+"""The polling interval as a share of the time that the run was followed: how much later its end is seen."""
 
 CALLS_EVERY_S: Final = 1.0
 """Polling interval: limits and costs change slowly, and each poll takes two or three round trips."""
 FAILURES_SHOWN: Final = 3
-"""Failures to show."""
+"""Failures that are shown."""
 DEAD_READ: Final = 50
 """Newest entries of the dead set that are searched for those of the run."""
 LIMITS_SHOWN: Final = 2
-"""Scopes to show; the busiest come first."""
+"""Scopes that are shown; the busiest come first."""
 
 
 class OwnWorkers(Protocol):
@@ -43,7 +43,7 @@ class OwnWorkers(Protocol):
 
     @property
     def is_working(self) -> bool:
-        """Whether it has started some."""
+        """Whether workers have been started."""
 
     def ensure_running(self, workers: int | None = None) -> None:
         """Starts them if none has been alive for a while, given how many are alive now."""
@@ -53,7 +53,7 @@ class OwnWorkers(Protocol):
 
 
 def look_after(followed_s: float) -> float:
-    """Returns the pause before the next look at a run that was followed for some time.
+    """Returns the pause before the next poll of a run that has been followed for some time.
 
     >>> look_after(0.0), look_after(1.0), look_after(60.0)
     (0.02, 0.1, 0.2)
@@ -62,14 +62,14 @@ def look_after(followed_s: float) -> float:
 
 
 class Follower:
-    """Yields snapshots of one run, the last one of its end; iterate over it once, with or without `async`.
+    """Yields snapshots of one run, the last one when it has ended; can be iterated once, also with `async`.
 
     Args:
         access: the way to Redis.
         run: the run's id.
-        workers: of the caller; None: it starts none.
+        workers: workers of the caller; None: it starts none.
         timeout_s: after this the run is ended as incomplete.
-        wait: waits between two looks, given the seconds; it may read results meanwhile.
+        wait: waits between two polls, given the seconds; it may read results meanwhile.
 
     Raises:
         UnknownRunError: there is no such run (any more).
@@ -121,7 +121,7 @@ class Follower:
 
     @property
     def info(self) -> RunInfo:
-        """The run at the last look; after the last snapshot it has ended."""
+        """The run at the last poll; after the last snapshot it has ended."""
         if self._info is None:
             raise AssertionError("a run is read before it is shown")
         return self._info

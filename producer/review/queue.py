@@ -1,4 +1,4 @@
-"""What a reviewer looks at next: a sample of the answers, those first where a label says most. Pure."""
+"""The answers that a reviewer sees next: a sample, the most doubtful ones first. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -17,9 +17,9 @@ class Candidate:
     """An answer that may be reviewed."""
 
     position: int
-    """Of the item in its run, from 0."""
+    """Position of the item in its run, from 0."""
     doubt: float = 0.0
-    """How little is certain of its verdict, from 0 to 1; the fact `doubt` of its row."""
+    """How uncertain its verdict is, from 0 to 1; the fact `doubt` of its row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Queue:
     """Which answers are reviewed, and by how many people."""
 
     sample: int | None = None
-    """How many of the answers; None: all. The same for all reviewers of a run."""
+    """Number of answers; None: all. The same for all reviewers of a run."""
     reviewers: int = 1
     """How many people see each answer."""
 
@@ -42,12 +42,12 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class ReviewProgress:
-    """How far a reviewer is."""
+    """How far a reviewer has come."""
 
     done: int
     """Answers of the sample that this reviewer has labelled, deferred ones included."""
     total: int
-    """Answers that are for this reviewer: labelled, or still to be labelled."""
+    """Answers assigned to this reviewer, labelled or not."""
     next: Sequence[int]
     """Positions of the answers that are left, in order."""
 
@@ -55,17 +55,17 @@ class ReviewProgress:
 def progress(
     candidates: Iterable[Candidate], labels: Iterable[AnswerLabel], queue: Queue, *, run: str, reviewer: str
 ) -> ReviewProgress:
-    """Puts the answers in order that a reviewer has not labelled and that need a reviewer.
+    """Returns the answers that a reviewer still has to label, in order.
 
-    First come those of which least is certain: judges disagree, the score is near its bound. An answer that
-    enough others decided is left out, and so is one that was deferred by this reviewer.
+    The most doubtful ones come first: judges disagree, or the score is near its bound. An answer that enough
+    others have decided is left out, and so is one that this reviewer deferred.
 
     Args:
         candidates: the answers that a filter selects.
         labels: all labels of the run.
-        queue: how much is reviewed.
+        queue: size of the sample, and number of reviewers.
         run: id of the run, which decides the sample.
-        reviewer: who asks.
+        reviewer: whose progress is returned.
 
     >>> answers = [Candidate(0), Candidate(1, doubt=0.9), Candidate(2), Candidate(3)]
     >>> said = [AnswerLabel(position=0, reviewer="bob", verdict=Judgement.PASS)]
@@ -89,7 +89,7 @@ def progress(
 
 
 def sampled(candidates: Iterable[Candidate], size: int | None, run: str) -> list[Candidate]:
-    """Returns a sample that depends on the run alone: of a larger size it contains that of a smaller one.
+    """Returns a sample that depends only on the run; a larger sample contains every smaller one.
 
     >>> few, more = (sampled(map(Candidate, range(50)), size, "r") for size in (5, 10))
     >>> len(few), {each.position for each in few} < {each.position for each in more}
@@ -100,7 +100,7 @@ def sampled(candidates: Iterable[Candidate], size: int | None, run: str) -> list
 
 
 def _order(run: str) -> Callable[[int], bytes]:
-    """Returns what puts positions in an order that looks random and is always the same."""
+    """Returns a sort key that puts positions in a pseudo-random order, which is always the same."""
 
     def key(position: int) -> bytes:
         return blake2b(f"{run} {position}".encode(), digest_size=8).digest()
