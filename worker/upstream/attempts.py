@@ -1,6 +1,6 @@
-"""Makes a call, and makes it again where that can help: the same for models and for APIs.
+"""Makes a call and repeats it where that can help, for models as well as APIs.
 
-A short wait is waited here; for a longer one the item gives its slot back, and the ledger keeps its attempts.
+Short waits are slept here; for longer ones the item frees its slot, and the ledger keeps its attempts.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ class PlansRetry(Protocol):
     def __call__(
         self, history: History, reason: FailureReason, *, now_ms: int, wait_s: float | None
     ) -> tuple[History, RetryAt | GiveUp]:
-        """Returns the history with this call, and what to do."""
+        """Returns the history including this call, and what to do next."""
 
 
 class CallsMade:
     """The calls that are made for an item, or for one of its judges.
 
     Args:
-        history: those that were made before, by other workers as well.
+        history: earlier calls, including those of other workers.
     """
 
     __slots__ = ("history",)
@@ -51,8 +51,8 @@ class CallsMade:
             on_failure: logs and counts each failure.
 
         Raises:
-            UpstreamError: there is none, and another call would not help.
-            Deferred: the next call is too far away to be waited for here, or `call` was deferred.
+            UpstreamError: there is no answer, and another call would not help.
+            Deferred: the next call is too far in the future to wait for it here, or `call` was deferred.
         """
         while True:
             try:

@@ -1,8 +1,8 @@
-"""How a question is put where the provider can do more: an answer in a form, and a beginning that it keeps.
+"""Optional features of providers: structured output (a form), and prompt caching by marked prefixes.
 
-Neither makes another question of it: equal questions share an answer with and without them. A provider that
-refuses a form is asked again without one, once in each process: that costs a refused call, which is free, and
-needs no state that workers share.
+Neither changes the cache key of a request: its answer is the same with and without them. A provider that
+refuses a form is called again without one, once in each process: that costs a refused call, which is free,
+and needs no state shared by workers.
 """
 
 from dataclasses import replace
@@ -15,18 +15,18 @@ from worker.upstream.failures import UpstreamError
 
 RESPONSE_FORMAT: Final = "response_format"
 REFUSALS: Final = frozenset({0, 400, 422})
-"""Statuses of requests that are refused for what is in them; 0: by the client, before anything is sent."""
+"""Statuses of requests that are refused for their content; 0: by the client, before anything is sent."""
 LEAST_CHARS: Final = 3_072
-"""Shorter beginnings are not marked: no provider keeps fewer than 1,024 tokens."""
+"""Shorter prefixes are not marked: no provider caches fewer than 1,024 tokens."""
 MOST_SEEN: Final = 1_000
-"""Beginnings that a process remembers."""
+"""Prefixes that a process remembers."""
 
 
 def in_form(request: ModelRequest) -> ModelRequest:
-    """Returns a request that asks for its form as OpenAI's protocol has it.
+    """Returns a request with its form as a parameter of OpenAI's protocol.
 
     Args:
-        request: with a form.
+        request: a request that has a form.
     """
     schema = {"name": "reply", "strict": True, "schema": request.form}
     form = {"type": "json_schema", "json_schema": schema}
@@ -34,7 +34,7 @@ def in_form(request: ModelRequest) -> ModelRequest:
 
 
 def refuses_form(error: UpstreamError) -> bool:
-    """Returns whether a request may have been refused for its form.
+    """Returns whether a request may have been refused because of its form.
 
     >>> refuses_form(UpstreamError(FailureReason.REFUSED, "no json_schema", status=400))
     True
@@ -45,9 +45,9 @@ def refuses_form(error: UpstreamError) -> bool:
 
 
 class PrefixMarks:
-    """Marks the beginnings of questions for providers that keep only what is marked (Anthropic).
+    """Marks the prefixes of prompts for providers that cache only marked ones (Anthropic).
 
-    To keep one costs a quarter more than to read it, so that it is marked when it comes again.
+    Writing a prefix to the cache costs a quarter more than sending it, so it is marked from its second use.
     """
 
     __slots__ = ("_seen",)
@@ -56,7 +56,7 @@ class PrefixMarks:
         self._seen = set[tuple[str, str, str]]()
 
     def marked(self, request: ModelRequest) -> ModelRequest:
-        """Returns a request with a mark where what it shares with others ends, if that pays."""
+        """Returns a request with a mark after the prefix that it shares with others, if that saves cost."""
         shared = request.shared_chars
         if not shared or len(request.system) + shared < LEAST_CHARS or not _keeps_what_is_marked(request):
             return request
@@ -73,7 +73,7 @@ class PrefixMarks:
 
 
 def _keeps_what_is_marked(request: ModelRequest) -> bool:
-    """Whether a provider reads marks, and others would not refuse them."""
+    """Returns whether the provider reads marks; others may refuse them."""
     target = request.target
     return (target.spoken if target.api_base else provider_of(target.model)) == "anthropic"
 
