@@ -228,3 +228,18 @@ def test_importing_the_package_is_cheap(script: Script) -> None:
         "click",
         "http",
     }
+
+
+def test_rows_become_tables_of_pandas_and_polars(script: Script) -> None:
+    """Both have a row for each answer, with the columns that rows have, and tags."""
+    found = script("""
+        run = proctor.run(bench, app=answer)
+        one, other = run.to_pandas(), run.to_polars()
+        print(json.dumps([
+            list(one.columns) == list(other.columns), one.shape, other.shape,
+            list(one["outcome"]), other["case_id"].to_list(), list(one["tags"])[0], "score" in one,
+        ], default=list))
+    """)
+    assert found[0] is True
+    assert found[1] == found[2]
+    assert found[3:] == [["passed", "failed"], ["fr", "pe"], "north", True]
