@@ -3,7 +3,7 @@
 The guarantees of each script are documented at the head of its file in `lua/`. Methods that return wakes
 leave publishing to the caller; if the caller dies before that, the steward publishes the wake-ups again.
 
-Longer than 500 lines, because it is one interface, and most of them describe its calls.
+Longer than 500 lines, because it is one interface, and most lines are its documentation.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -45,9 +45,9 @@ from shared.ledger.types import (
 from shared.names import RunState
 
 NAME: Final = compile_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-"""What a run or a namespace may be called: such names are parts of keys and of space-separated references."""
+"""Allowed names of runs and namespaces, which are parts of keys and of space-separated references."""
 PATIENCE_S: Final = 60.0
-"""How long a call waits for a Redis that is away."""
+"""How long a call waits for an unavailable Redis."""
 NAMESPACE_TTL_S: Final = 30 * 24 * 3600
 """How long a shared namespace is kept once no open run uses it."""
 FSYNC_SLICE_MS: Final = 500
@@ -61,7 +61,7 @@ AT_WORK: Final = frozenset({RunState.LOADING, RunState.RUNNING, RunState.CANCELL
 class Ledger:
     """All state of runs, chunks and items; safe to share between threads.
 
-    Every call waits for a Redis that is away, up to `patience_s`, and then raises `RedisUnreachableError`.
+    Every call waits for an unavailable Redis, up to `patience_s`, and then raises `RedisUnreachableError`.
     """
 
     def __init__(
@@ -77,16 +77,16 @@ class Ledger:
         full_s: float | None = None,
         on_refusal: Callable[[str], object] = str,
     ) -> None:
-        """Connects nothing yet.
+        """Does not connect yet.
 
         Args:
             client: a redis-py client that answers in bytes and does not retry by itself.
-            patience_s: how long a call waits for a Redis that is away.
+            patience_s: how long a call waits for an unavailable Redis.
             namespace_ttl_s: how long a shared namespace is kept once no open run uses it; 0 for ever.
             clock: the caller's clock in epoch milliseconds, on which times passed to `commit` are based.
             times: durations of leases and the like; by default those of `LEASE_S` (`shared/settings.py`).
-            scripts: other scripts than those in `lua/`; tests put their own clock in.
-            refused_s: how long a call waits for a Redis that refuses writes; None: as for one that is away.
+            scripts: used instead of those in `lua/`; tests give them their own clock.
+            refused_s: how long a call waits for a Redis that refuses writes; None: as for an unavailable one.
             full_s: the same if memory is the reason; None: as `refused_s`.
             on_refusal: called with the reason when a call begins to wait because of it.
         """
@@ -132,10 +132,10 @@ class Ledger:
             token: identifies this loader; another one takes over only when this one's lease has expired.
             snapshot: the run's settings, as the worker needs them.
             ttl_s: how long to keep the run once it is final; 0 for ever.
-            wide: most chunks of the run that may be under way at a time in the whole fleet; 0 for no limit.
-                With 1 they are worked on one after the other, in order.
-            layout: of the run; workers that do not know it leave the run alone.
-            tells: name of a listener, which gets the id of the run when it ends (`shared.keys.ended_key`).
+            wide: most chunks of the run that may be in progress at a time in the whole fleet; 0 for no limit.
+                With 1 they are processed one after the other, in order.
+            layout: layout of the run; workers that do not know it leave the run alone.
+            tells: name of a listener that gets the id of the run when it ends (`shared.keys.ended_key`).
 
         Raises:
             UsageError: a name cannot be used, or the namespace is the id of a run.
@@ -164,7 +164,7 @@ class Ledger:
         return Opened(status, found, answer[2].decode() if len(answer) > 2 else "")  # noqa: PLR2004 - digest
 
     def load(self, run: str, token: str, items: Mapping[str, bytes], plan: Mapping[str, ChunkPlan]) -> int:
-        """Writes a part of a loading run; idempotent.
+        """Writes some items and chunks of a loading run; idempotent.
 
         Args:
             run: id of the run.
@@ -189,10 +189,10 @@ class Ledger:
     def load_file(self, run: str, token: str, name: str, content: bytes) -> None:
         """Writes what the items of a loading run share, such as an image; independent items only.
 
-        It lies beside the counts of batches, which such a run has none of, and goes with the run.
+        It is stored in the hash that has the counts of batches in other runs, and is removed with the run.
 
         Raises:
-            LoadLostError: the run is not this loader's any more.
+            LoadLostError: this loader no longer owns the run.
         """
         if self.caller.run("load", run, token, *wire.file_arguments(name, content))[0] != b"ok":
             raise lost(run)
@@ -201,7 +201,7 @@ class Ledger:
         """Ends the loading and publishes the first chunks.
 
         Raises:
-            LoadLostError: this loader no longer owns the run, or Redis lost a part of what it confirmed.
+            LoadLostError: this loader no longer owns the run, or Redis lost writes that it had confirmed.
         """
         answer = self.caller.run("seal", run, token, total, digest)
         if answer[0] == b"short":
@@ -216,12 +216,12 @@ class Ledger:
     def unclaimed(self, run: str, kind: str) -> list[Wake]:
         """Reads the wake-ups of chunks that are published and that no worker has taken.
 
-        A producer that died between `seal` and publishing has sent none of them; the steward publishes them
-        again only when they are overdue. Duplicate wake-ups have no effect.
+        A producer that died between `seal` and publishing has sent none of them, and the steward publishes
+        them only when they are overdue. Duplicate wake-ups have no effect.
 
         Args:
             run: id of a sealed run.
-            kind: what its items are.
+            kind: name of its kind.
         """
         client = self.caller.client
         chunks = sorted(
@@ -403,8 +403,8 @@ class Ledger:
         noted = [
             wire.try_from(name, value.decode()) for name, value in zip(names, values, strict=True) if value
         ]
-        now_ms = self.clock()
-        return {each.index: each._replace(not_before_ms=now_ms + each.not_before_ms) for each in noted}
+        read_ms = self.clock()
+        return {each.index: each._replace(not_before_ms=read_ms + each.not_before_ms) for each in noted}
 
     def tick(
         self,
@@ -421,8 +421,8 @@ class Ledger:
             worker: name of the process.
             kinds: the queues that it consumes.
             capacity: how many chunks it works on at a time; 0 for a draining worker, which claims none.
-            idle: those of the kinds for which it has had a free slot and no message for a while: wake-ups
-                that have been unclaimed for as long are published again.
+            idle: the kinds for which it has had a free slot and no message for a while; wake-ups that have
+                been unclaimed for as long are published again.
             is_patient: whether to wait for a Redis that refuses writes.
 
         Raises:
@@ -496,7 +496,7 @@ class Ledger:
         generation: int | None = None,
         is_anew: bool = False,
     ) -> list[Wake]:
-        """Puts items back to work; old results are kept until the new ones are committed.
+        """Queues items again; old results are kept until the new ones are committed.
 
         Args:
             run: id of the run; turns need a final one.
@@ -571,7 +571,7 @@ class Ledger:
 
         Args:
             namespace: its name, or a run's id.
-            threads: which ones; all of it by default, with every answered request.
+            threads: the threads to remove; by default all, with every answered request.
             requests: `clientRequestId`s that these threads have answered.
 
         Returns:
@@ -598,14 +598,14 @@ class Ledger:
         *,
         keep: Keep,
     ) -> bool:
-        """Takes a run that has ended out of the ledger and adds its turns to the stream of its namespace.
+        """Removes a run that has ended from the ledger and adds its turns to the stream of its namespace.
 
         Args:
             run: id of the run.
-            day: on which its turns are counted, such as 2026-01-31.
+            day: the day that its turns are counted for, such as 2026-01-31.
             counters: amounts to add, by `hour word`.
-            turns: what to keep of each turn.
-            keep: how long and how much.
+            turns: the stored form of each turn.
+            keep: how long and how many turns are kept.
 
         Returns:
             Whether the run is gone: False while it has not ended.
@@ -633,7 +633,7 @@ def checked_name(what: str, name: str) -> str:
     """Returns the name of a run or a namespace.
 
     Raises:
-        UsageError: it holds something that cannot stand in a key.
+        UsageError: it contains a character that is not allowed in a key.
 
     >>> checked_name("namespace", "support-2024")
     'support-2024'
@@ -672,7 +672,7 @@ def committed(answer: Sequence[object]) -> Committed:
 
 
 def texts_forgotten(run: str) -> RunStateError:
-    """Builds the error for a run whose texts are needed and were forgotten.
+    """Builds the error for a run whose texts are needed and were deleted.
 
     >>> texts_forgotten("r1").message
     'the texts of run r1 were forgotten'
