@@ -1,4 +1,4 @@
-"""Writes what became of a run, and why: one presenter for each output mode, text, quiet, JSON and events."""
+"""Writes the result of a run: one presenter for each output mode, text, quiet, JSON and events."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
@@ -37,7 +37,7 @@ from shared.upstream.protocol_names import OPENAI
 CHAT_PATH: Final = "/chat/completions"
 LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 NOT_REACHED: Final = MODEL_NOT_REACHED | {FailureReason.UNREACHABLE.api_code}
-"""Codes of errors for which the address is to be looked at."""
+"""Error codes that suggest a wrong address."""
 
 
 class Ended(NamedTuple):
@@ -55,7 +55,7 @@ class Ended(NamedTuple):
 
     @property
     def is_worse_than_its_gates(self) -> bool:
-        """Whether the exit code says that something is wrong which no printed gate has said."""
+        """Whether the exit code signals a failure that no printed gate reports."""
         return bool(self.document.exit) and not self.document.missed_gates
 
 
@@ -63,10 +63,10 @@ class Presenter(Protocol):
     """Writes the result of a command in one output mode."""
 
     def details(self, info: RunInfo) -> Details | None:
-        """Opens what is shown of single items; None where nothing is."""
+        """Opens the list of single items; None if it is not shown."""
 
     def ended(self, run: Ended) -> None:
-        """Writes what became of a run."""
+        """Writes the result of a run."""
 
     def interrupted(self, run: Ended) -> None:
         """Writes what a run has so far; the error that follows has the next command."""
@@ -76,10 +76,10 @@ class Result(Protocol):
     """What people are shown of a run that has ended."""
 
     def begin(self, run: Ended) -> None:
-        """Writes what came out."""
+        """Writes the figures or items."""
 
     def end(self, run: Ended, *, has_hint: bool) -> None:
-        """Writes what stands last; `has_hint`: a hint has named the next command."""
+        """Writes the last lines; `has_hint`: a hint has already named the next command."""
 
 
 class RunResult:
@@ -87,7 +87,7 @@ class RunResult:
 
     Args:
         session: the output, and the way to Redis.
-        is_kept: whether the run is still there for a next command.
+        is_kept: whether the run remains for a next command.
     """
 
     def __init__(self, session: Session, *, is_kept: bool = True) -> None:
@@ -109,7 +109,7 @@ class ItemChanges:
     Args:
         session: the output, and the way to Redis.
         info: the run, before the retry.
-        positions: of the items.
+        positions: positions of the items.
     """
 
     def __init__(self, session: Session, info: RunInfo, positions: Sequence[int]) -> None:
@@ -161,7 +161,7 @@ class TextPresenter:
 
 
 class QuietPresenter:
-    """Writes nothing but what went wrong."""
+    """Writes only errors and failed gates."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -170,7 +170,7 @@ class QuietPresenter:
         """Shows no items."""
 
     def ended(self, run: Ended) -> None:
-        """Writes the error of an aborted run, and the verdict where no gate has said it."""
+        """Writes the error of an aborted run, and the verdict if no gate reports it."""
         output, document = self._session.output, run.document
         _warn_of_unreached(self._session, run)
         print_gates(output, document)
@@ -230,13 +230,13 @@ class EventPresenter:
 
 
 class Unshown:
-    """Leaves the result to a command that makes something else of it."""
+    """Writes no result, for commands that show the run in another form."""
 
     def __init__(self, beneath: Presenter) -> None:
         self._beneath = beneath
 
     def details(self, info: RunInfo) -> Details | None:
-        """Opens what an interrupt shows."""
+        """Opens what is shown after an interrupt."""
         return self._beneath.details(info)
 
     def ended(self, run: Ended) -> None:
@@ -251,7 +251,7 @@ def presenter_of(session: Session, result: Result | None = None) -> Presenter:
     """Returns the presenter of the output mode.
 
     Args:
-        session: its options choose.
+        session: its options select the presenter.
         result: what people are shown; None: the figures of the run and the verdict.
     """
     options = session.options
@@ -263,7 +263,7 @@ def presenter_of(session: Session, result: Result | None = None) -> Presenter:
 
 
 def _warn_of_unreached(session: Session, run: Ended) -> None:
-    """Warns of models that were not reached; the error of an aborted run says it."""
+    """Warns of models that were not reached; for an aborted run the error does this."""
     if run.errors and run.info.state != RunState.ABORTED:
         for why in _unreached(run.info, run.document):
             session.output.warn(why)
@@ -292,7 +292,7 @@ def _note_cost_cap(session: Session, info: RunInfo) -> bool:
 
 
 def _explain_abort(session: Session, run: Ended) -> None:
-    """Writes why a run was aborted, and what helps."""
+    """Writes why a run was aborted, and what can be done."""
     info, document = run.info, run.document
     abort = _why_aborted(session.access.store, info, document)
     again = f"`{session.command(*next_command(document))}`"
@@ -344,7 +344,7 @@ def figures(output: Output, document: AnyRun, details: Details | None = None) ->
 
 
 def closing(session: Session, document: AnyRun, *, has_next: bool = True) -> str:
-    """Writes what stands last: how far the run came, the verdict on it, and the next command."""
+    """Returns the last lines: how far the run came, the verdict on it, and the next command."""
     output, report = session.output, report_of(document)
     verdict = report.verdict
     sentence = f"{verdict.mark} {output.folded(verdict.sentence, indent=2)}"
@@ -359,9 +359,9 @@ class _Called(NamedTuple):
     """An address that a run calls."""
 
     base: str
-    """As it is configured."""
+    """The configured address."""
     url: str = ""
-    """What is called there; empty where the error names it."""
+    """The address that is called; empty if the error contains it."""
     written_at: str = ""
     """File and line, or the option."""
 
@@ -372,7 +372,7 @@ class _Abort(NamedTuple):
     why: str
     """The error of the item that ended it."""
     hints: tuple[str, ...] = ()
-    """What helps, beside continuing it."""
+    """What can be done besides continuing it."""
 
 
 def _why_aborted(store: RunStore, info: RunInfo, document: AnyRun) -> _Abort:
@@ -381,10 +381,10 @@ def _why_aborted(store: RunStore, info: RunInfo, document: AnyRun) -> _Abort:
     Args:
         store: reads the run.
         info: the run.
-        document: of the run.
+        document: document of the run.
 
     Raises:
-        RedisUnreachableError: Redis stays away.
+        RedisUnreachableError: Redis is unavailable for too long.
     """
     if info.kind.storage is Storage.MAILBOXES:
         live, why = LiveRun.from_snapshot(info.snapshot), store.wait_reason(info.run)
@@ -404,7 +404,7 @@ def _why_aborted(store: RunStore, info: RunInfo, document: AnyRun) -> _Abort:
 
 
 def _unreached(info: RunInfo, document: AnyRun) -> list[str]:
-    """Explains for each model and judge that was not reached what was called and where it is written."""
+    """Explains for each model and judge that was not reached what was called and where that is configured."""
     found = _not_reached(document)
     if not found:
         return []
@@ -413,24 +413,24 @@ def _unreached(info: RunInfo, document: AnyRun) -> list[str]:
 
 
 def _not_reached(document: AnyRun) -> Mapping[str, str]:
-    """Returns what was not reached, with the first error of each; nothing of runs without models."""
+    """Returns what was not reached, with the first error of each; empty for runs without models."""
     return (document.summary.not_reached or {}) if isinstance(document.summary, CasesSummary) else {}
 
 
 def _explained(why: str, called: Sequence[_Called]) -> str:
-    """Writes an error with what was called and where that is written."""
+    """Returns an error with what was called and where that is configured."""
     places = "; ".join(place for each in called if (place := _place(each, why)))
     return why + (f" ({places})" if places else "")
 
 
 def _called_for(run: CaseRun, model: str) -> list[_Called]:
-    """Returns what is called for a model or judge; nothing for one without an `api_base`."""
+    """Returns what is called for a model or judge; empty for one without an `api_base`."""
     target = {**run.check_models, **run.judges, **run.models}.get(model)
     return _called_at(target, run.written_at.get(model, ""))
 
 
 def _called_at(target: ModelTarget | None, written_at: str) -> list[_Called]:
-    """Returns what is called of a target; nothing of one without an `api_base`."""
+    """Returns what is called for a target; empty for one without an `api_base`."""
     if target is None or not target.api_base:
         return []
     base = target.api_base
@@ -449,7 +449,7 @@ def _called(info: RunInfo, document: AnyRun) -> list[_Called]:
 
 
 def _place(called: _Called, why: str) -> str:
-    """Names what was called, where an error does not, and where that is written.
+    """Returns what was called, unless the error contains it, and where that is configured.
 
     >>> _place(_Called("http://h/v1?a=b", "http://h/v1/chat/completions?a=b", "bench.yaml:4"), "no")
     'http://h/v1/chat/completions, api_base at bench.yaml:4'

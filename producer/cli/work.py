@@ -1,4 +1,4 @@
-"""Works a run to its end for the commands that follow one: workers, progress, reports, result."""
+"""Runs a run to its end, for commands that follow one: starts workers, shows progress, writes reports."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class WorkOptions:
     in_flight: int | None = None
     """Items in flight per process."""
     timeout_s: float | None = None
-    """After this the run is ended as incomplete."""
+    """After this time the run is ended as incomplete."""
     files: Sequence[ReportFile] = ()
     """Reports to write when it has ended."""
     gates: Sequence[Gate] = ()
@@ -66,7 +66,7 @@ class WorkOptions:
     webhook: Webhook | None = None
     """Where the summary is posted."""
     begun: Callable[[str], object] = str
-    """Is given the id of the run when there is one."""
+    """Called with the id of the run as soon as it is known."""
 
 
 def submit_and_follow(
@@ -78,7 +78,7 @@ def submit_and_follow(
         session: access to Redis and the data folder.
         submission: the file.
         options: how to work.
-        workers: of this command, if it has made them; they may be started already.
+        workers: workers that the command has created; they may be started already.
 
     Raises:
         ProctorError: see `Submission.send`.
@@ -106,7 +106,7 @@ def work(
         kind: kind of the run.
         options: how to work.
         begin: submits or resumes and returns the run's id, while workers start.
-        workers: as of `submit_and_follow`.
+        workers: as for `submit_and_follow`.
     """
     workers = workers or LocalWorkers(
         session, [kind], processes=options.processes, in_flight=options.in_flight
@@ -151,11 +151,11 @@ def conclude(session: Session, info: RunInfo, options: WorkOptions, document: An
         session: access to Redis.
         info: the run.
         options: what to write.
-        document: of the run, if the reports are written already.
+        document: document of the run, if the reports are written already.
 
     Raises:
         InfrastructureError: a disk is full; the hint is how to write the reports later.
-        RedisUnreachableError: Redis stays away.
+        RedisUnreachableError: Redis is unavailable for too long.
     """
     ended = Ended(info, document) if document is not None else _counted(session, info, options)
     options.presenter.ended(ended)
@@ -209,8 +209,8 @@ def watch(session: Session, run: str, options: WorkOptions) -> int:
 def resume(session: Session, run: str, options: WorkOptions) -> int:
     """Continues a run that is paused, has no worker, or was cut short, and follows it to its end.
 
-    A run that was cut short continues with items without a result; a queries run also with the query that
-    could not connect.
+    A run that was cut short continues with the items that have no result; a queries run also with the query
+    that could not connect.
 
     Raises:
         UnknownRunError: there is no such run.
@@ -241,20 +241,20 @@ def retry(
     detach: bool,
     is_anew: bool = False,
 ) -> int:
-    """Puts items back to work and, unless detached, works them to their end.
+    """Queues items again and, unless detached, follows the run to its end.
 
     Args:
-        session: names the Redis.
+        session: access to Redis.
         run: the run's id.
         options: how to work.
-        positions: of these items; None: all that ended in error or got no result.
-        detach: only put them back.
-        is_anew: whether models are asked again, whatever answers are stored.
+        positions: positions of the items; None: all that ended in error or have no result.
+        detach: only queue them.
+        is_anew: whether models are called again, even if answers are stored.
 
     Raises:
         UnknownRunError: there is no such run.
-        RunStateError: the run is still at work.
-        UsageError: there is nothing to put back.
+        RunStateError: the run is still in progress.
+        UsageError: there is nothing to retry.
     """
     info = find_run(session, run)
     if positions is not None and not positions:
@@ -272,24 +272,24 @@ def retry(
 
 
 def _print_retried(session: Session, run: str, retried: Retried) -> None:
-    """Prints what was put back, and what was not."""
+    """Prints how many items were queued again, and how many were not."""
     session.output.note(f"retrying {plural(retried.items, 'item')} of {run}")
     if retried.left:
         session.output.warn(f"{plural(retried.left, 'item')} more wait for another `proctor retry {run}`")
 
 
 def rescore(session: Session, run: str, config: Path | None, options: WorkOptions) -> int:
-    """Submits the stored answers of a run with criteria, and works the new run to its end.
+    """Submits the stored answers of a run with new criteria, and follows the new run to its end.
 
     Args:
         session: access to Redis.
         run: the run's id.
-        config: whose criteria are used; None: the run's own.
+        config: the configuration whose criteria are used; None: the run's own.
         options: how to work, and what to write.
 
     Raises:
         UnknownRunError: there is no such run.
-        UsageError: it has no answers to judge, or cases are not written in a format.
+        UsageError: it has no answers to judge, or a report format does not exist for cases.
     """
     info = find_run(session, run)
     check_formats(options.files, CASES)
@@ -306,7 +306,7 @@ def rescore(session: Session, run: str, config: Path | None, options: WorkOption
 
 
 def detach(session: Session, submission: Submission, options: WorkOptions) -> int:
-    """Submits a file, leaves it to workers that end with their work, and prints the run's id."""
+    """Submits a file, starts workers in the background that exit when it is done, and prints the run's id."""
     view = open_view(session.output)
     try:
         submitted = submission.send(view)
