@@ -1,4 +1,4 @@
-"""The engine of cases: sends test cases to models and validates the answers by the specification.
+"""The engine of cases: sends test cases to models and validates the answers as specified.
 
 the loop                                               threads for validation
 answer     cache, budget, limits, call, retry
@@ -7,9 +7,9 @@ ask        judges where they may still accept, ◄──
            checks that call a model, while they matter
 
 An answer is paid for, so it is kept until its verdict is complete: judges that cannot be asked soon park the
-item only when its answer is in the cache. Judges that cannot be reached leave `failed_equality`; a check that
-cannot be asked makes the item an error, which keeps the answer. So it is at the
-cost cap, which also ends the run.
+item only when its answer is in the cache. If judges cannot be reached, `failed_equality` remains; a check
+that cannot be run makes the item an error, which keeps the answer. Reaching the cost cap has the same effect,
+and ends the run.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ from worker.validation.schema import SchemaError
 from worker.validation.scoring import Evaluation, Question
 
 VALIDATION_THREADS: Final = 2
-"""Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
+"""Validation threads of a process: the work is CPU-bound; the second one covers waits for the sandbox."""
 NO_RECORDED_OUTPUT: Final = "no_recorded_output"
 SCHEMA_REFUSED: Final = "schema"
 IMAGE_MISSING: Final = "image_missing"
@@ -75,14 +75,14 @@ T = TypeVar("T")
 
 
 class OpenCase(NamedTuple):
-    """A claimed case, read."""
+    """A claimed case, decoded."""
 
     item: Item
-    """As it was claimed."""
+    """The item as it was claimed."""
     payload: CasePayload
     """The case."""
     earlier: Sequence[ItemRow]
-    """Its earlier result, if it is retried and that may be used."""
+    """Its earlier result, if the item is retried and the result may be used."""
 
 
 class Failed(NamedTuple):
@@ -93,14 +93,14 @@ class Failed(NamedTuple):
     message: str
     """For people."""
     ends_run: RunState | None = None
-    """How its run is to end; None when it goes on."""
+    """How its run has to end; None: it goes on."""
 
 
 class NoVerdictError(Exception):
-    """A case has no verdict, and will have none.
+    """A case cannot have a verdict.
 
     Args:
-        failed: why not.
+        failed: the reason.
     """
 
     def __init__(self, failed: Failed) -> None:
@@ -114,7 +114,7 @@ class CasesEngine:
     Args:
         name: the run's id.
         run: its settings.
-        process: whose upstreams are used.
+        process: the process whose upstreams are used.
         sandboxes: run patterns and validators.
         validating: threads for the stages.
         earlier: the results of the run so far, for items that are retried.
@@ -144,7 +144,7 @@ class CasesEngine:
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
         self._images, self._shared_vars, self._outcomes = images, shared_vars, outcomes
         self._over = ""
-        """Why no model is asked any more, once the cost cap has been reached."""
+        """Why no model is called any more, once the cost cap has been reached."""
 
     async def process(self, item: Item) -> JudgedCase | Failed:
         """Takes a case from its answer to its verdict.
@@ -163,36 +163,36 @@ class CasesEngine:
         except ImageMissingError as error:
             return Failed(IMAGE_MISSING, f"the image {error} of this case is not stored with the run")
         except (ValidatorSecurityError, CheckUnusableError, SchemaError) as error:
-            # No output could have been judged: the fault is not the model's.
+            # No output could be judged: this is not a failure of the model.
             code = SCHEMA_REFUSED if isinstance(error, SchemaError) else error.code
             return Failed(code, f"{error.message} ({error.hint})" if error.hint else error.message)
 
     def agenda(self, items: Sequence[Item]) -> Agenda:
-        """Makes the agenda of a claim of the run."""
+        """Returns the agenda for a claim of the run."""
         run = self._run
         if not run.has_quorums:
             return AllAtOnce(self, items)
         return CaseAgenda(items, self._outcomes, asks_all=run.all_repeats, fail_fast=run.fail_fast)
 
     def result_of(self, item: Item, processed: JudgedCase | Failed) -> ItemResult:
-        """Makes the result that is stored of a case."""
+        """Returns the result of a case as it is stored."""
         after_failure = RunState.INCOMPLETE if self._run.fail_fast else None
         if isinstance(processed, Failed):
             failed = self.error_result(item, processed.code, processed.message)
             return failed._replace(ends_run=processed.ends_run or after_failure)
         result = result_of_verdict(processed)
         is_failure = result.outcome is Outcome.ERROR or processed.payload.quorum is None
-        if result.outcome is Outcome.PASSED or not is_failure:  # of a case with a quorum, its agenda knows
+        if result.outcome is Outcome.PASSED or not is_failure:  # the agenda decides for a case with a quorum
             return result
         return result._replace(ends_run=result.ends_run or after_failure)
 
     def error_result(self, item: Item, code: str, message: str) -> ItemResult:
-        """Makes the result of a case without a verdict."""
+        """Returns the stored result of a case without a verdict."""
         document = case_document(decode_case(item.payload), None)
         return ItemResult(Outcome.ERROR, case_line(document, code, message), code=str(code))
 
     async def _open(self, item: Item) -> OpenCase:
-        """Reads a case, and the earlier result of an item that is retried; nothing of any other item.
+        """Decodes a case, and reads the earlier result if the item is retried.
 
         Raises:
             NoVerdictError: this version lacks one of its criteria or checks: answers would pass unchecked.
@@ -210,7 +210,7 @@ class CasesEngine:
 
         Raises:
             NoVerdictError: there is no answer, or it is too long.
-            ImageMissingError: an image of the case is not there.
+            ImageMissingError: an image of the case is not stored.
         """
         payload, are_votes_kept = case.payload, self._uses_cache(case.item)
         reply = recorded_reply(payload) or next(
@@ -230,8 +230,8 @@ class CasesEngine:
         """Asks the model of a case.
 
         Raises:
-            NoVerdictError: it has no answer.
-            ImageMissingError: an image of the case is not there.
+            NoVerdictError: the model did not answer.
+            ImageMissingError: an image of the case is not stored.
         """
         item = case.item
         urls = [await self._in_thread(self._images.url, name) for name in case.payload.images]
@@ -245,7 +245,7 @@ class CasesEngine:
         return reply if is_first else msgspec.structs.replace(reply, first_token_ms=None)
 
     async def _is_every_model_absent(self, item: Item, error: UpstreamError) -> bool:
-        """Returns whether an error is the last one of a run none of whose models was ever reached."""
+        """Returns whether the run has to be aborted because none of its models was ever reached."""
         if error.reason is not FailureReason.ABSENT:
             return False
         targets = [any_target(self._run, model) for model in self._run.models]
@@ -255,7 +255,7 @@ class CasesEngine:
         """Takes an answer through stages 0 to 3 and free checks.
 
         Raises:
-            ValidatorSecurityError, CheckUnusableError, SchemaError: no output could have been judged.
+            ValidatorSecurityError, CheckUnusableError, SchemaError: no output could be judged.
         """
         with (
             case.item.working(),
@@ -265,7 +265,7 @@ class CasesEngine:
         return JudgedCase(case.payload, reply, result)
 
     def _desk(self, case: OpenCase, judged: JudgedCase) -> Desk:
-        """How the judges and checks of a case are asked."""
+        """Returns what calls the judges and checks of a case."""
         return Desk(
             self._run,
             rules_of(case.payload),
@@ -287,7 +287,7 @@ class CasesEngine:
     async def _call(
         self, item: Item, request: ModelRequest, calls: CallsMade, *, is_answered: bool = False
     ) -> ModelReply:
-        """Calls a model on behalf of the run; of one that is answered, about the answer."""
+        """Calls a model on behalf of the run; `is_answered`: the call is about an answer of the item."""
         call = self._process.upstream.models.call
         request = replace(request, run=self._name) if request.target.http else request
         reply = call(request, self._context(item), calls, on_send=item.working)
@@ -300,9 +300,9 @@ class CasesEngine:
         return await self._paid(item, reply, is_answered=True)
 
     async def _paid(self, item: Item, call: Awaitable[Reply], *, is_answered: bool) -> Reply:
-        """Notes what a call cost, and whether the cost cap has been reached.
+        """Adds the cost of a call to the item, and records whether the cost cap has been reached.
 
-        An answer in hand is kept when the cap ends the run and stops the item.
+        An answer of the item is kept if the cap ends the run and stops the item.
         """
         try:
             reply = await call
@@ -319,7 +319,7 @@ class CasesEngine:
         return reply
 
     def _context(self, item: Item) -> CallContext:
-        """The run and the chunk that models are called for, and the bounds of the calls."""
+        """Returns the run and the chunk that models are called for, with the settings of the calls."""
         return CallContext(
             self._name,
             item.lease.token,
@@ -329,11 +329,11 @@ class CasesEngine:
         )
 
     def _in_thread(self, function: Callable[..., T], *arguments: Any) -> Awaitable[T]:
-        """Calls a function in a thread for validation."""
+        """Calls a function in a validation thread."""
         return asyncio.get_running_loop().run_in_executor(self._validating, function, *arguments)
 
     def _run_stages(self, payload: CasePayload, reply: ModelReply) -> ValidationResult:
-        """Runs the stages and the checks that call no model; in a thread for validation."""
+        """Runs the stages and the checks that call no model; in a validation thread."""
         case, checks = case_of(self._run, payload, self._vars_of(payload)), checks_of(payload)
         answer = answer_of(payload, reply) if checks else NOTHING_RECORDED
         if not NEEDS_SANDBOX & payload.criteria.keys() and not needs_sandbox(checks):
@@ -345,7 +345,7 @@ class CasesEngine:
     def _score_check(
         self, payload: CasePayload, reply: ModelReply, check: Check, answers: Mapping[bytes, Score]
     ) -> tuple[Score, Sequence[Question]]:
-        """Scores a check that calls a model, with the answers so far; in a thread for validation."""
+        """Scores a check that calls a model, with the answers so far; in a validation thread."""
         evaluation, has_functions = Evaluation(answers), calls_functions([check])
         with (
             self._sandbox(has_functions=has_functions) if needs_sandbox([check]) else nullcontext() as sandbox
@@ -354,15 +354,15 @@ class CasesEngine:
         return score, list(evaluation.questions.values())
 
     def _request_of(self, payload: CasePayload, image_urls: list[str]) -> ModelRequest:
-        """Makes the request to the model of a case."""
+        """Builds the request to the model of a case."""
         return model_request(self._run, payload, image_urls, self._vars_of(payload))
 
     def _vars_of(self, payload: CasePayload) -> dict[str, Any]:
-        """The variables of a case over those of the bench."""
+        """Returns the variables of the bench, overridden by those of the case."""
         return {**self._shared_vars, **payload.vars}
 
     def _subject(self, payload: CasePayload, reply: ModelReply, sandbox: Sandbox | None) -> Subject:
-        """What checks look at."""
+        """Returns the input of checks."""
         return Subject(
             reply.text,
             answer_of(payload, reply),
@@ -374,13 +374,13 @@ class CasesEngine:
         )
 
     def _sandbox(self, *, has_functions: bool) -> AbstractContextManager[Sandbox]:
-        """Opens a sandbox for what runs patterns, and functions of the validators file."""
+        """Opens a sandbox for patterns and, with `has_functions`, functions of the validators file."""
         validators = self._run.validators if has_functions else None
         return self._sandboxes.batch(validators.source if validators else None)
 
 
 def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor[JudgedCase | Failed]:
-    """Makes the executor of a process."""
+    """Builds the executor of a process."""
     process.loop.prepare()
     sandboxes = Sandboxes()
     validating = ThreadPoolExecutor(VALIDATION_THREADS, "validation")

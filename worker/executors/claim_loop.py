@@ -1,8 +1,8 @@
-"""Works on the items of one claim of a chunk, whatever their kind: begins, collects, stops.
+"""Processes the items of one claim of a chunk, of any kind: begins, collects and stops them.
 
 the chunk's thread          the loop
 due                    ──►  one task an item: work, wait, work
-take: results, commit  ◄──  what ended within a few milliseconds, together
+take: results, commit  ◄──  what ended within a few milliseconds, in one batch
 
 pause, drain    nothing new begins, calls in flight end and are committed, the rest is given back
 cancel, lost    everything is released at once
@@ -33,7 +33,7 @@ COLLECT_S: Final = 0.004
 POLL_S: Final = 0.25
 """How often a chunk's thread checks whether the chunk is to stop."""
 GRACEFUL_STATES: Final = frozenset({RunState.RUNNING, RunState.PAUSED})
-"""States of a run in which what is under way may end; in all others it is left at once."""
+"""States of a run in which work in flight may end; in all others it is cancelled at once."""
 
 
 class PoolItem:
@@ -51,7 +51,7 @@ class PoolItem:
 
     @property
     def is_working(self) -> bool:
-        """Whether a call or the verdict on its answer is under way, which a pause lets end."""
+        """Whether a call or the verdict on its answer is under way; a pause lets it end."""
         return self._steps > 0
 
     @contextmanager
@@ -64,11 +64,11 @@ class PoolItem:
             self._steps -= 1
 
     def parked_as(self, key: str, later: Deferred) -> Try:
-        """Writes why it waits as the ledger keeps it, which alone counts the attempts.
+        """Encodes why the item waits; attempts are left out, because the ledger counts them.
 
         Args:
-            key: names it in the ledger.
-            later: until when, and why.
+            key: its name in the ledger.
+            later: until when it waits, and why.
         """
         history, state = self.calls.history, later.state
         if not state.judges:
@@ -93,10 +93,10 @@ class ItemPool(Generic[T, R]):
     """Runs items concurrently, on the process's event loop.
 
     Args:
-        loop: the process's.
+        loop: event loop of the process.
         in_flight: limits the items in flight in the process.
         work: works on one item, on the loop.
-        slots: bounds how many of them, and of whatever else shares it, may be in flight at a time.
+        slots: limits how many items, and other users of the semaphore, are in flight at a time.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class ItemPool(Generic[T, R]):
         slots: Semaphore,
     ) -> None:
         self.left = 0
-        """Items that have begun and were not collected; for the chunk's thread."""
+        """Items that have begun and were not collected yet; used by the chunk's thread."""
         self._loop, self._in_flight, self._work, self._slots = loop, in_flight, work, slots
         self._open = dict[T, None]()
         self._ended = list[Finished[T, R]]()
@@ -117,13 +117,13 @@ class ItemPool(Generic[T, R]):
         self._out: SimpleQueue[list[Finished[T, R]]] = SimpleQueue()
 
     def begin(self, items: Sequence[T]) -> None:
-        """Begins with items, in order, also with one that has ended before; returns at once."""
+        """Begins items in order, also one that has ended before; returns at once."""
         if items:
             self.left += len(items)
             self._loop.call(self._begin, items)
 
     def collect(self, within_s: float) -> Sequence[Finished[T, R]]:
-        """Returns items that have ended; none when none has within this time."""
+        """Returns items that have ended; empty if none ends within this time."""
         try:
             ended = self._out.get(timeout=within_s)
         except Empty:
@@ -132,7 +132,7 @@ class ItemPool(Generic[T, R]):
         return ended
 
     def stop(self, *, is_forced: bool) -> None:
-        """Releases what has not begun and what waits; with `is_forced` also what has calls in flight."""
+        """Releases items that have not begun or wait; with `is_forced` also those with calls in flight."""
         self._loop.call(self._stop, is_forced)
 
     def _begin(self, items: Sequence[T]) -> None:
@@ -151,7 +151,7 @@ class ItemPool(Generic[T, R]):
         except asyncio.CancelledError:
             outcome = Released()
         except (Deferred, EndRun) as end:
-            outcome = end.with_traceback(None)  # it would keep all frames that it came through
+            outcome = end.with_traceback(None)  # a traceback keeps all frames that it passed alive
         except Exception as error:  # noqa: BLE001 - an item that breaks the engine must not stop the others
             outcome = Broken(error)
         self._end(Finished(item, outcome))
@@ -179,7 +179,7 @@ class ItemPool(Generic[T, R]):
 
 
 class Claimed(Protocol[T, R]):
-    """What one claim of a chunk has handed out, as its kind works on it."""
+    """The items of one claim of a chunk, and how their kind processes them."""
 
     def due(self) -> Sequence[T]:
         """Returns the items to begin with now; called again whenever some have ended or time has passed."""
@@ -188,15 +188,15 @@ class Claimed(Protocol[T, R]):
         """Works on one item, on the loop."""
 
     def take(self, ended: Sequence[Finished[T, R]], /) -> None:
-        """Commits what has ended, in the order in which it ended."""
+        """Commits the items that have ended, in the order in which they ended."""
 
 
 class ClaimLoop:
     """The loop of one claim, in the chunk's thread.
 
     Args:
-        process: whose event loop and in-flight limit are used.
-        lease: of the chunk.
+        process: the process whose event loop and in-flight limit are used.
+        lease: lease of the chunk.
     """
 
     def __init__(self, process: WorkerProcess, lease: Lease) -> None:
@@ -205,7 +205,7 @@ class ClaimLoop:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the run or the process stops: nothing new is to begin."""
+        """Whether the run or the process stops, so that nothing new may begin."""
         return self._stopped is not None
 
     def run(self, claimed: Claimed[T, R], slots: Semaphore) -> None:
@@ -213,10 +213,10 @@ class ClaimLoop:
 
         Args:
             claimed: the items.
-            slots: bounds how many are in flight at a time.
+            slots: limits how many items are in flight at a time.
 
         Raises:
-            RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
+            RedisUnreachableError: Redis was unavailable for longer than the ledger's patience.
         """
         pool = ItemPool(self.process.loop, self.process.in_flight, claimed.work, slots=slots)
         try:
@@ -241,7 +241,7 @@ class ClaimLoop:
         self.process.publish(wakes)
 
     def _stop_if_requested(self, pool: ItemPool[T, R]) -> None:
-        """Stops the items when the run or the process stops: once gracefully and once forced at most."""
+        """Stops the items if the run or the process stops: at most once gracefully and once by force."""
         if not self.process.leases.should_stop(self.lease):
             return
         is_forced = self.lease.state not in GRACEFUL_STATES
@@ -251,7 +251,7 @@ class ClaimLoop:
 
 
 def _raise_outage(ended: Sequence[Finished[T, R]]) -> None:
-    """Raises that Redis stayed away, which is no failure of an item."""
+    """Raises the error of an unavailable Redis, which is not a failure of an item."""
     for _, outcome in ended:
         if isinstance(outcome, Broken) and isinstance(outcome.error, RedisUnreachableError):
             raise outcome.error

@@ -25,9 +25,9 @@ from worker.upstream.tool_calls import CallPiece, arguments_text
 
 NAME: Final = "anthropic"
 VERSION: Final = "2023-06-01"
-"""Of the protocol; the only one."""
+"""Version of the protocol; there is only one."""
 MOST_TOKENS: Final = 4_096
-"""Tokens of an answer where the request has no bound; the protocol demands one."""
+"""Limit of answer tokens if the request has none; the protocol requires one."""
 _ENDS: Final = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -37,12 +37,12 @@ _ENDS: Final = {
     "tool_use": "tool_calls",
     "refusal": CONTENT_FILTER,
 }
-"""Why answers end, in OpenAI's words."""
+"""Finish reasons, translated to OpenAI's."""
 _CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
 
 
 def request(asked: ModelRequest, key: str) -> HttpCall:
-    """Makes the request of a call.
+    """Builds the request of a call.
 
     >>> from shared.upstream.model_target import ModelTarget
     >>> call = request(ModelRequest(ModelTarget("anthropic/claude", "http://h"), "", "Hi"), "k")
@@ -67,7 +67,7 @@ def request(asked: ModelRequest, key: str) -> HttpCall:
 
 
 def _merged(turns: Iterable[Said]) -> list[dict[str, Any]]:
-    """Writes messages; the results of tools that were called together are one, which the protocol demands."""
+    """Writes messages, merging consecutive ones of a role, as the protocol requires for tool results."""
     written = list[dict[str, Any]]()
     for turn in turns:
         role = "assistant" if turn.role == "assistant" else "user"
@@ -189,7 +189,7 @@ def read_event(event: Any) -> Piece:  # noqa: PLR0911 - one return for each kind
 
 
 def _delta(delta: Any, index: int | None) -> Piece:
-    """Reads what is added to a block."""
+    """Reads an addition to a block."""
     match delta.get("type"):
         case "text_delta":
             return Piece(str(delta.get("text") or ""))
@@ -207,7 +207,7 @@ def _index(event: Any) -> int | None:
 
 
 def _calls(blocks: Sequence[Any]) -> list[CallPiece]:
-    """The calls of tools in a whole reply."""
+    """Returns the tool calls in a whole reply."""
     return [
         CallPiece(
             word(block.get("name")), arguments_text(block.get("input")), word(block.get("id")), is_whole=True
@@ -218,18 +218,18 @@ def _calls(blocks: Sequence[Any]) -> list[CallPiece]:
 
 
 def _end(reply: Any) -> str:
-    """Why an answer ended."""
+    """Returns the finish reason of an answer."""
     reason = word(reply.get("stop_reason"))
     return _ENDS.get(reason, reason)
 
 
 def _refusal(reply: Any) -> str:
-    """How the provider explains that the model does not answer."""
+    """Returns the provider's explanation of a refusal; empty if there is none."""
     return word(inner(reply, "stop_details").get("explanation")) if _end(reply) == CONTENT_FILTER else ""
 
 
 def _usage(usage: Any) -> Usage:
-    """Reads tokens; those of the cache are counted beside the others here, and among them in ours."""
+    """Reads the usage; Anthropic counts cached tokens separately, `Usage` includes them in the prompt."""
     if not isinstance(usage, dict):
         return NO_USAGE
     new, read, written = (

@@ -32,12 +32,12 @@ _ENDS: Final = {
         CONTENT_FILTER,
     ),
 }
-"""Why answers end, in OpenAI's words."""
+"""Finish reasons, translated to OpenAI's."""
 _CHOICES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
 def request(asked: ModelRequest, key: str) -> HttpCall:
-    """Makes the request of a call.
+    """Builds the request of a call.
 
     >>> from shared.upstream.model_target import ModelTarget
     >>> call = request(ModelRequest(ModelTarget("gemini/pro", "http://h"), "", "Hi"), "k")
@@ -101,7 +101,7 @@ def _form(value: Any) -> dict[str, Any]:
 
 
 def _generation(name: str) -> Any:
-    """A writer of an option that only has another name."""
+    """Returns a writer of an option that only has another name."""
     return lambda value: {"generationConfig": {name: value}}
 
 
@@ -123,7 +123,7 @@ _WRITERS: Final = {
 
 
 def read_reply(reply: Any) -> Piece:
-    """Reads a whole reply, or a piece of one, which has the same form.
+    """Reads a whole reply, or a streamed piece of one, which has the same structure.
 
     >>> said = {"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}
     >>> found = read_reply({"candidates": [said]})
@@ -154,7 +154,7 @@ def read_reply(reply: Any) -> Piece:
 
 
 def _calls(calls: Iterable[Mapping[str, Any]]) -> list[CallPiece]:
-    """Reads the calls of tools, which are never cut."""
+    """Reads tool calls, which always arrive whole."""
     return [
         CallPiece(
             word(call.get("name")),
@@ -167,7 +167,7 @@ def _calls(calls: Iterable[Mapping[str, Any]]) -> list[CallPiece]:
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
-    """Reads tokens; those of thoughts are counted beside the answer here, and within it in ours."""
+    """Reads the usage; Google counts reasoning separately from the answer, `Usage` as a part of it."""
     if not usage:
         return NO_USAGE
     said, thought = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))

@@ -1,4 +1,4 @@
-"""The check `number`: the number in the output is this one, within a tolerance."""
+"""The check `number`: the number in the output is the expected one, within a tolerance."""
 
 import re
 from decimal import Decimal, InvalidOperation
@@ -13,13 +13,13 @@ from worker.validation.checks.kind import Score, Subject, no, yes
 from worker.validation.display import cut
 
 MAX_DIGITS: Final = 400
-"""Longer runs of digits are no number."""
+"""Longer texts are not read as numbers."""
 MAX_FOUND: Final = 100
-"""Numbers of a text that are read; two are too many already."""
+"""Numbers that are read from a text; with more than one the check fails."""
 MAX_LISTED: Final = 5
 """Numbers that a reason names."""
 MAX_EXPONENT: Final = 400
-"""Larger exponents are no number; a float has at most 308."""
+"""Texts with larger exponents are not read as numbers; a float has at most 308."""
 
 _NUMBER: Final = re.compile(
     r"(?<![\w.])[-+\u2212]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?:(?<=\d)\.\d+|(?<!\d)\.\d+)?(?<=\d)(?:[eE][-+]?\d{1,4})?"
@@ -28,7 +28,7 @@ _WHOLE: Final = re.compile(r"[-+\u2212]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:
 
 
 def _as_number(value: Any) -> Any:
-    """Takes a number, also one that a template rendered."""
+    """Validates a number, which a template may have rendered as text."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise PydanticCustomError("number", "should be a number")
     if isinstance(value, str):
@@ -42,7 +42,7 @@ def _as_number(value: Any) -> Any:
 
 
 def _as_tolerance(value: Any) -> Any:
-    """Takes a number, or a percentage of the expected number."""
+    """Validates a number, or a percentage of the expected number."""
     amount = value.strip().removesuffix("%") if isinstance(value, str) else value
     if isinstance(amount, bool) or not isinstance(amount, int | float | str):
         raise PydanticCustomError("tolerance", "should be a number or a percentage")
@@ -85,7 +85,7 @@ def number(check: Check, subject: Subject) -> Score:
 
 
 def number_of(text: str) -> Decimal | None:
-    """The number that a text is; None when it is none.
+    """Returns the number that a text consists of; None if it is anything else.
 
     >>> number_of(" 1,234.50 "), number_of("1e3"), number_of("NaN"), number_of("12 km") is None
     (Decimal('1234.50'), Decimal('1E+3'), None, True)
@@ -95,7 +95,7 @@ def number_of(text: str) -> Decimal | None:
 
 
 def numbers_in(text: str) -> list[Decimal]:
-    """The numbers in a text, at most 100.
+    """Returns the numbers in a text, at most 100.
 
     >>> [str(each) for each in numbers_in("From -3 to 1,500.25 km (v2), 5%.")]
     ['-3', '1500.25', '5']
@@ -105,7 +105,7 @@ def numbers_in(text: str) -> list[Decimal]:
 
 
 def _decimal(text: str) -> Decimal | None:
-    """Reads digits."""
+    """Converts a match; None if its exponent is too large."""
     try:
         found = Decimal(text.replace(",", "").replace("\u2212", "-"))
     except InvalidOperation:
@@ -114,7 +114,7 @@ def _decimal(text: str) -> Decimal | None:
 
 
 def _margin(tolerance: Any, expected: Decimal) -> Decimal:
-    """How far a number may be from the expected one."""
+    """Returns how far a number may be from the expected one."""
     text = str(tolerance).strip()
     if text.endswith("%"):
         return abs(expected) * Decimal(text[:-1].strip()) / 100
