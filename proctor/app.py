@@ -63,6 +63,7 @@ def judge_of(check: Callable[..., Any], prompt: CheckPrompt) -> App:
     takes_both = len(inspect.signature(check).parameters) > 1
 
     async def waited(found: Awaitable[Any]) -> Mapping[str, Any]:
+        """Asks a check that is a coroutine."""
         return _grade(await found)
 
     def reply(text: str) -> Any:

@@ -381,6 +381,7 @@ def serve(
     """
 
     async def take_care() -> None:
+        """Looks after the workers each second."""
         while True:
             await asyncio.sleep(CARE_S)
             try:
@@ -389,6 +390,7 @@ def serve(
                 logger.warning("workers", extra={"reason": error.message})
 
     async def until_signalled() -> None:
+        """Serves until SIGINT or SIGTERM."""
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -71,6 +71,7 @@ def guard(token: str) -> Callable[[web.Request, Handler], Awaitable[web.StreamRe
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuses what has no token, or comes from elsewhere."""
         given = request.query.get(TOKEN_KEY, "")
         if why := refusal(request.method, request.host, request.headers, given, token):
             return web.Response(text=why, status=403, headers=HEADERS)

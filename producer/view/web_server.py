@@ -338,6 +338,7 @@ def explained(links: Links) -> Callable[[web.Request, Callable[..., object]], ob
 
     @web.middleware
     async def explain(request: web.Request, handler: Callable[..., object]) -> web.StreamResponse:
+        """Answers with what went wrong."""
         try:
             return await handler(request)  # type: ignore[misc, no-any-return] # aiohttp's own signature
         except ProctorError as error:
@@ -371,6 +372,7 @@ def create_app(access: Access, token: str) -> web.Application:
         await answering.close()
 
     async def warm(_app: web.Application) -> None:
+        """Reads what the first page needs."""
         # The templates are compiled while the address is printed, so that the first page is not delayed.
         app[_WARMING] = asyncio.create_task(asyncio.to_thread(message_page, "", "", "", links))
 
@@ -442,6 +444,7 @@ def serve(access: Access, port: int, on_ready: Callable[[str], None], *, with_br
     """
 
     async def until_signalled() -> None:
+        """Serves until SIGINT or SIGTERM."""
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)

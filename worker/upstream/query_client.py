@@ -161,10 +161,12 @@ async def send_once(
     """
 
     async def begin(asked: HttpSession) -> Mapping[str, Any]:
+        """Asks for what the calls of a session need."""
         call = http_call(asked.request, {})
         return taken(asked, await _exchanged(session, request, call, _read_session))
 
     async def ask(brought: Mapping[str, Any]) -> Reply:
+        """Asks the query."""
         call = await rendered_where(request.mapping, partial(request.call, query, variables, brought))
         return await _ask(session, request, call)
 
