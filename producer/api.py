@@ -95,7 +95,7 @@ def plan(
         kind: kind of the input; by default recognised from its content.
         gates: conditions that the run will have to meet; `producer.aggregate.gates.parse_gate`
             reads one.
-        access: the way to Redis, which only `last_failed` needs: what failed is read there.
+        access: access to Redis, which only `last_failed` needs: what failed is read there.
 
     Raises:
         InputError: the file breaks its contract; the message names file and line.
@@ -229,7 +229,7 @@ def control(access: Access, run: str, action: str) -> str:
     """Pauses, resumes or cancels a run, publishes the wake-ups that follow from it, and returns its state.
 
     Args:
-        access: the way to Redis.
+        access: access to Redis.
         run: the run's id.
         action: `pause`, `resume` or `cancelled`.
 
@@ -256,7 +256,7 @@ def follow(
     from its current state.
 
     Args:
-        access: the way to Redis.
+        access: access to Redis.
         run: the run's id.
         timeout_s: after this time the run is ended as incomplete; None: no limit.
         gates: conditions that fail the run.
@@ -284,7 +284,7 @@ def report(
     """Writes reports of a run, whether it has ended or not, and returns its document.
 
     Args:
-        access: the way to Redis.
+        access: access to Redis.
         run: the run's id.
         files: format and destination of each report: a `ReportFile`, which appears at its path when it is
             complete, or a `ReportStream`, an open file.

@@ -37,7 +37,7 @@ def write_reports(
     A file appears under its name when it is complete; until then an existing file is kept.
 
     Args:
-        access: the way to Redis.
+        access: access to Redis.
         info: the run.
         files: the reports.
         more: further reports that read the results.
@@ -91,7 +91,7 @@ class IncrementalReports:
     """Reports that are written while the run is in progress.
 
     Args:
-        access: the way to Redis.
+        access: access to Redis.
         info: the run.
         files: what to write.
         gates: conditions that fail the run.

@@ -86,7 +86,7 @@ class RunResult:
     """The figures of a run, then the verdict on it and the next command.
 
     Args:
-        session: the output, and the way to Redis.
+        session: the output, and access to Redis.
         is_kept: whether the run remains for a next command.
     """
 
@@ -107,7 +107,7 @@ class ItemChanges:
     """The items of a retry as they were before and as they are now.
 
     Args:
-        session: the output, and the way to Redis.
+        session: the output, and access to Redis.
         info: the run, before the retry.
         positions: positions of the items.
     """

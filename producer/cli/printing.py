@@ -75,7 +75,7 @@ def print_results(
     """Prints results in one of the formats of reports and returns the run's document.
 
     Args:
-        session: the way to Redis.
+        session: access to Redis.
         info: the run.
         name: of the format.
         selection: which results.

@@ -36,7 +36,7 @@ def unread(session: Session, file: str, choice: SubmitChoice, *, origin: str = "
     """Returns the plan that a command line asks for, before its file is read.
 
     Args:
-        session: the settings, and the way to Redis for `--last-failed`.
+        session: the settings, and access to Redis for `--last-failed`.
         file: path, or `-` for stdin.
         choice: options of the command line.
         origin: what runs are listed as the input, where the file is one of our own making.
@@ -117,7 +117,7 @@ class Submission:
     """A plan until it is submitted; afterwards no memory of the file is kept.
 
     Args:
-        session: the way to Redis.
+        session: access to Redis.
         plan: the file.
     """
 

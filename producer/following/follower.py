@@ -65,7 +65,7 @@ class Follower:
     """Yields snapshots of one run, the last one when it has ended; can be iterated once, also with `async`.
 
     Args:
-        access: the way to Redis.
+        access: access to Redis.
         run: the run's id.
         workers: workers of the caller; None: it starts none.
         timeout_s: after this the run is ended as incomplete.
@@ -213,7 +213,7 @@ class _UpstreamMonitor:
     """Reads the state of the calls of a run about once a second; nothing for a run that makes no calls.
 
     Args:
-        access: the way to Redis.
+        access: access to Redis.
     """
 
     def __init__(self, access: Access) -> None:

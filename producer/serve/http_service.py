@@ -75,7 +75,7 @@ class Service:
     """Answers requests.
 
     Args:
-        access: the way to Redis, connected.
+        access: access to Redis, connected.
         options: how turns are taken.
     """
 
@@ -331,7 +331,7 @@ async def running(access: Access, options: ServeOptions, host: str, port: int) -
     """Serves while the block runs; yields the base URL.
 
     Args:
-        access: the way to Redis, connected.
+        access: access to Redis, connected.
         options: how turns are taken.
         host: address to listen on.
         port: where to listen; 0 takes a free one.
@@ -370,7 +370,7 @@ def serve(
     """Serves until SIGINT or SIGTERM, then until accepted turns are decided.
 
     Args:
-        access: the way to Redis, connected.
+        access: access to Redis, connected.
         options: how turns are taken.
         address: host and port to listen on; port 0 takes a free one.
         on_ready: called with the base URL once requests are accepted.

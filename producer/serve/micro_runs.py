@@ -109,7 +109,7 @@ class MicroRuns:
     """Submits, reads and folds the micro-runs of one server.
 
     Args:
-        access: the way to Redis, connected.
+        access: access to Redis, connected.
         namespace: namespace of the threads.
         summary_policy: as for a run of turns.
         keep: how much of the turns is kept.

@@ -53,7 +53,7 @@ def remove_thread(access: Access, namespace: str, thread: str, etag: str | None)
     """Removes a thread, and what its requests were answered.
 
     Args:
-        access: the way to Redis.
+        access: access to Redis.
         namespace: of the thread.
         thread: its id.
         etag: only if it is in this state; None: whatever its state is.

@@ -43,7 +43,7 @@ class Following:
     """Makes the followers of topics.
 
     Args:
-        access: the way to Redis, connected.
+        access: access to Redis, connected.
         links: the addresses of pages.
     """
 

@@ -103,7 +103,7 @@ class ReviewPages:
     """Answers requests for reviews.
 
     Args:
-        access: the way to Redis, connected.
+        access: access to Redis, connected.
         links: the addresses of pages.
     """
 

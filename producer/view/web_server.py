@@ -70,7 +70,7 @@ class Pages:
     """Answers requests.
 
     Args:
-        access: the way to Redis, connected.
+        access: access to Redis, connected.
         links: the addresses of pages.
     """
 
@@ -358,7 +358,7 @@ def create_app(access: Access, token: str) -> web.Application:
     """Builds the application.
 
     Args:
-        access: the way to Redis, connected.
+        access: access to Redis, connected.
         token: the token that a request must have.
     """
     links = Links(token)
@@ -386,7 +386,7 @@ async def running(access: Access, token: str, port: int) -> AsyncIterator[str]:
     """Serves while the block runs; yields the address of the first page.
 
     Args:
-        access: the way to Redis, connected.
+        access: access to Redis, connected.
         token: the token that a request must have.
         port: where to listen; 0 takes a free one.
 
@@ -415,7 +415,7 @@ def watched(access: Access, say: Callable[[str], object]) -> Iterator[Callable[[
     """Serves from a thread while the block runs; yields a function that opens the page of a run.
 
     Args:
-        access: the way to Redis, connected.
+        access: access to Redis, connected.
         say: called with the address of that page.
     """
     token = kept_token(access.settings.data_dir)
@@ -434,7 +434,7 @@ def serve(access: Access, port: int, on_ready: Callable[[str], None], *, with_br
     """Serves until SIGINT or SIGTERM.
 
     Args:
-        access: the way to Redis, connected.
+        access: access to Redis, connected.
         port: where to listen; 0 takes a free one.
         on_ready: called with the address of the first page once requests are accepted.
         with_browser: whether a browser is opened then.

@@ -143,7 +143,7 @@ class CasesEngine:
         self._name, self._run, self._process = name, run, process
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
         self._images, self._shared_vars, self._outcomes = images, shared_vars, outcomes
-        self._over = ""
+        self._cap_reason = ""
         """Why no model is called any more, once the cost cap has been reached."""
 
     async def process(self, item: Item) -> JudgedCase | Failed:
@@ -307,14 +307,14 @@ class CasesEngine:
         try:
             reply = await call
         except EndRun as end:
-            self._over = end.why
+            self._cap_reason = end.why
             raise
         except asyncio.CancelledError:
-            if is_answered and self._over:
-                raise EndRun(RunState.INCOMPLETE, self._over) from None
+            if is_answered and self._cap_reason:
+                raise EndRun(RunState.INCOMPLETE, self._cap_reason) from None
             raise
         if not reply.is_cached:
-            self._over = ""
+            self._cap_reason = ""
             item.paid_usd += reply.cost_usd or 0.0
         return reply
 
