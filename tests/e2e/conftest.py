@@ -22,3 +22,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory, _runtime_folder: None) -> 
             yield found
     finally:
         processes.close()
+
+
+@pytest.fixture(autouse=True)
+def _fresh_page(request: pytest.FixtureRequest) -> None:
+    """A test with the browser begins on an empty page: an old one may still ask for things."""
+    if "browser" in request.fixturenames:
+        request.getfixturevalue("browser").forgive()

@@ -167,10 +167,12 @@ class Browser:
         return list(self._complaints)
 
     def forgive(self) -> None:
-        """Leaves the page and forgets what it complained of: its server was away on purpose."""
+        """Leaves the page, and forgets what it complained of and asked for."""
         self.open("about:blank")
         self.complaints()
         self._complaints.clear()
+        self.requests()
+        self._requests.clear()
 
     def requests(self) -> list[str]:
         """Every address that the pages asked for so far, scripts, fonts and sockets included."""
