@@ -28,6 +28,8 @@ def serve(session: Session, host: str, port: int, tokens_file: Path | None, proc
     """
     token = None if tokens_file else new_token()
     tokens = Tokens({token: DEFAULT_NAMESPACE}) if token else read_tokens(Path(str(tokens_file)))
+    for warning in tokens.warnings:
+        session.output.warn(warning)
     access = session.access.connect()
     with LocalWorkers(
         session, [TURNS], processes=1 if processes is None else processes, in_flight=None

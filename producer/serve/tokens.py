@@ -1,7 +1,7 @@
 """Bearer tokens of `proctor serve`: who may send turns, and into which namespace."""
 
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hmac import compare_digest
 from pathlib import Path
 from secrets import token_urlsafe
@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from producer.load.problems import Place
+from producer.text import plural
 from shared.errors import ConfigError, UsageError
 from shared.ledger.ledger import checked_name
 
@@ -29,8 +30,10 @@ class Tokens:
     ('shop', None)
     """
 
-    def __init__(self, namespaces: Mapping[str, str]) -> None:
+    def __init__(self, namespaces: Mapping[str, str], warnings: Sequence[str] = ()) -> None:
         self._namespaces = dict(namespaces)
+        self.warnings = warnings
+        """What is unsafe about them."""
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -53,19 +56,21 @@ def read_tokens(path: Path) -> Tokens:
     """Reads a file of tokens.
 
     Raises:
-        ConfigError: it cannot be read, others may read it, or a line cannot be used.
+        ConfigError: it cannot be read, or a line cannot be used.
     """
     try:
         text = path.read_text(encoding="utf-8")
         mode = path.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}", hint=_HINT) from None
-    if mode & stat.S_IROTH:
-        raise ConfigError(f"{path}: everybody may read the tokens", hint=f"chmod 600 {path}")
     pairs = _of_json(path, text) if text.lstrip().startswith("{") else _of_lines(path, text)
     if not pairs:
         raise ConfigError(f"{path}: no tokens in it", hint=_HINT)
-    return Tokens(pairs)
+    warnings = [f"{path}: everybody may read the tokens; chmod 600 {path}"] if mode & stat.S_IROTH else []
+    if short := sum(len(token) < LEAST_CHARS for token in pairs):
+        what = f"{plural(short, 'token')} of less than {LEAST_CHARS} characters can be guessed"
+        warnings.append(f"{path}: {what}")
+    return Tokens(pairs, warnings)
 
 
 def _of_json(path: Path, text: str) -> dict[str, str]:
@@ -73,8 +78,8 @@ def _of_json(path: Path, text: str) -> dict[str, str]:
         pairs = msgspec.json.decode(text, type=dict[str, str])
     except msgspec.DecodeError as error:
         raise ConfigError(f"{path}: {error}", hint=_HINT) from None
-    for token, namespace in pairs.items():
-        _check(Place(str(path)), token, namespace)
+    for namespace in pairs.values():
+        _check(Place(str(path)), namespace)
     return pairs
 
 
@@ -86,7 +91,7 @@ def _of_lines(path: Path, text: str) -> dict[str, str]:
             if len(words) > 2:  # noqa: PLR2004 - a token and its namespace
                 raise ConfigError(place.error(f"{len(words)} words").message, hint=_HINT)
             token, namespace = words[0], words[1] if len(words) > 1 else DEFAULT_NAMESPACE
-            _check(place, token, namespace)
+            _check(place, namespace)
             if token in pairs:
                 what = place.error("the token stands above already").message
                 raise ConfigError(what, hint="keep one of the two")
@@ -94,11 +99,8 @@ def _of_lines(path: Path, text: str) -> dict[str, str]:
     return pairs
 
 
-def _check(place: Place, token: str, namespace: str) -> None:
-    """Refuses tokens that can be guessed, and names that cannot be used."""
-    if len(token) < LEAST_CHARS:
-        what = f"a token of {len(token)} characters can be guessed"
-        raise ConfigError(place.error(what).message, hint=f"take at least {LEAST_CHARS}")
+def _check(place: Place, namespace: str) -> None:
+    """Refuses names that cannot be used."""
     try:
         checked_name("namespace", namespace)
     except UsageError as error:
