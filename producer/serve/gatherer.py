@@ -11,14 +11,13 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
 from producer.serve.micro_runs import MicroRun, MicroRuns, ServedTurn
-from producer.serve.turn_bodies import AcceptedTurn
+from producer.serve.turn_bodies import MOST_TURNS, AcceptedTurn
 from shared.errors import ProctorError
 
 GATHER_S: Final = 0.005
 """Shortest time between the starts of two micro-runs; a single turn is submitted at once."""
-MOST_TURNS: Final = 500
 MOST_BYTES: Final = 1 << 20
-"""Limits of a micro-run, which has to be one chunk for workers to keep the order of its turns."""
+"""Bound of a micro-run besides `MOST_TURNS`: it is one chunk, which the order of the workers needs."""
 LOOK_S: Final = 0.25
 """A run whose end has not been reported for this long is polled."""
 ADOPT_S: Final = 30.0
@@ -165,7 +164,7 @@ class Gatherer:
     async def _look_once(self) -> None:
         before_s = monotonic() - LOOK_S
         silent = [run for run, each in self._under_way.items() if each.since_s < before_s]
-        for run in await self._in_thread(partial(self._runs.has_ended, silent)) if silent else ():
+        for run in await self._in_thread(partial(self._runs.ended_among, silent)) if silent else ():
             self._end(run)
 
     async def _adopt(self) -> None:
@@ -193,7 +192,7 @@ class Gatherer:
         with suppress(ProctorError):  # another server finds it later
             if any(request.is_kept for request in each.requests):
                 await self._in_thread(partial(self._runs.keep_result, each.micro.run, found))
-            await self._in_thread(partial(self._runs.fold, each.micro))
+            await self._in_thread(partial(self._runs.fold, each.micro, enumerate(found)))
 
     def _fail(self, requests: Sequence[Waiting], error: ProctorError) -> None:
         """Tells callers that their turns have no result."""

@@ -4,7 +4,7 @@ Every call here waits for Redis, and is made from a thread.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -63,19 +63,13 @@ class ServedTurn(NamedTuple):
     """As in the row of a run."""
     problem: TurnProblem | None
     """None where it was decided."""
+    finished_ms: int = 0
+    """When it was decided, epoch milliseconds; 0 where that is not known."""
 
 
 class _ErrorLine(Struct):
     error: TurnProblem
     result: Raw
-
-
-class KeptResult(Struct, frozen=True):
-    """How a turn ended whose decision nobody waited for."""
-
-    code: str
-    result: Raw
-    problem: TurnProblem | None
 
 
 class KeptTurn(Struct, frozen=True):
@@ -168,7 +162,7 @@ class MicroRuns:
         more = client.lpop(key, MOST_ENDED) or []
         return [run.decode() for run in (first[1], *more)]
 
-    def has_ended(self, runs: Sequence[str]) -> list[str]:
+    def ended_among(self, runs: Sequence[str]) -> list[str]:
         """Returns those of the runs that have ended or are gone, in case their message was lost."""
         with self._access.client.pipeline(transaction=False) as pipeline:
             for run in runs:
@@ -186,24 +180,26 @@ class MicroRuns:
         Raises:
             UnknownRunError: it is gone, or was ended without all results.
         """
-        rows = {row.index: row for row in self._rows(micro)}
+        rows = self._rows(micro)
         if len(rows) < len(micro.turns):
             raise UnknownRunError(f"{micro.run} was removed, or ended without a result", run=micro.run)
-        return [served(rows[at]) for at in range(len(micro.turns))]
+        return [served(row) for row in rows]
 
-    def fold(self, micro: MicroRun) -> None:
-        """Adds the turns of a run that has ended to the stream of the namespace, and removes the run."""
-        rows = sorted(self._rows(micro), key=lambda row: row.index)
+    def fold(self, micro: MicroRun, found: Iterable[tuple[int, ServedTurn]]) -> None:
+        """Adds the turns of a run that has ended to the stream of the namespace, and removes the run.
+
+        Args:
+            micro: the run.
+            found: results, each with the place of its turn in the run.
+        """
         counters, kept = Counter[str](), list[bytes]()
         moment = datetime.fromtimestamp(micro.accepted_ms / 1000, UTC)
-        for row in rows:
-            latency_ms = max(0, row.finished_ms - micro.accepted_ms)
-            words = (f"turns {row.code[:2]}", f"latency {latency_bound(latency_ms)}")
+        for index, turn in found:
+            latency_ms = max(0, turn.finished_ms - micro.accepted_ms)
+            words = (f"turns {turn.code[:2]}", f"latency {latency_bound(latency_ms)}")
             counters.update(f"{moment:%H} {word}" for word in words)
-            turn, found = micro.turns[row.index], served(row)
-            kept.append(
-                _encode(KeptTurn(micro.accepted_ms, latency_ms, row.code, Raw(turn.line), found.result))
-            )
+            sent = Raw(micro.turns[index].line)
+            kept.append(_encode(KeptTurn(micro.accepted_ms, latency_ms, turn.code, sent, turn.result)))
         self._access.ledger.fold(micro.run, f"{moment:%Y-%m-%d}", counters, kept, keep=self._keep)
 
     def keep_result(self, run: str, found: Sequence[ServedTurn]) -> None:
@@ -211,7 +207,7 @@ class MicroRuns:
         with self._access.client.pipeline(transaction=False) as pipeline:
             for index, turn in enumerate(found):
                 key = keys.served_result_key(self.namespace, f"{run}.{index}")
-                pipeline.set(key, _encode(KeptResult(turn.code, turn.result, turn.problem)), ex=RESULTS_TTL_S)
+                pipeline.set(key, _encode(turn), ex=RESULTS_TTL_S)
             pipeline.execute()
 
     def kept_result(self, turn_id: str) -> ServedTurn | None:
@@ -223,8 +219,7 @@ class MicroRuns:
         client = self._access.client
         found: Any = client.get(keys.served_result_key(self.namespace, turn_id))
         if found is not None:
-            kept = _kept(found)
-            return ServedTurn(kept.code, kept.result, kept.problem)
+            return _kept(found)
         run = turn_id.rpartition(".")[0]
         namespace: Any = client.hget(keys.run_key(run), "ns") if run.startswith(SERVED_PREFIX) else None
         if namespace is None or namespace.decode() != self.namespace:
@@ -239,7 +234,8 @@ class MicroRuns:
                 with suppress(UnknownRunError):
                     info = self._access.impatient_store.info(run)
                     if info.is_final and (info.finished_ms or 0) < before_ms:
-                        self.fold(self._stored(info))
+                        micro = self._stored(info)
+                        self.fold(micro, [(row.index, served(row)) for row in self._rows(micro)])
 
     def _stored(self, info: RunInfo) -> MicroRun:
         """Rebuilds a micro-run from what is stored of it."""
@@ -252,7 +248,7 @@ class MicroRuns:
         return MicroRun(info.run, ordered, info.created_ms, len(payloads))
 
     def _rows(self, micro: MicroRun) -> list[TurnRow]:
-        """Reads the rows that a run has."""
+        """Reads the rows that a run has, in their order."""
         client = self._access.client
         found: dict[Any, Any] = client.hgetall(keys.results_key(micro.run))
         items: dict[Any, Any] = {}
@@ -269,7 +265,7 @@ class MicroRuns:
 
 _encode: Final = Encoder().encode
 _error: Final = Decoder(_ErrorLine).decode
-_kept: Final = Decoder(KeptResult).decode
+_kept: Final = Decoder(ServedTurn).decode
 
 
 def _redacted(turn: AcceptedTurn, redactor: Redactor) -> AcceptedTurn:
@@ -281,9 +277,9 @@ def served(row: TurnRow) -> ServedTurn:
     """Returns how a turn ended, of its row."""
     line = result_line(row)
     if outcome(row.code) is Outcome.DECIDED:
-        return ServedTurn(row.code, Raw(line), None)
+        return ServedTurn(row.code, Raw(line), None, row.finished_ms)
     found = _error(line)
-    return ServedTurn(row.code, found.result, found.error)
+    return ServedTurn(row.code, found.result, found.error, row.finished_ms)
 
 
 def latency_bound(latency_ms: int) -> str:

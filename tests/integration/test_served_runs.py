@@ -53,17 +53,17 @@ def test_results_come_in_order_and_are_folded_once(
     inline_worker.register()
     runs = runs_on(inline_worker, redis_client)
     micro = runs.submit(TURNS)
-    assert runs.has_ended([micro.run]) == []
-    runs.fold(micro)
+    assert runs.ended_among([micro.run]) == []
+    runs.fold(micro, ())
     assert counted(redis_client) == {}, "a run that goes on is not folded"
     inline_worker.work()
     assert runs.ended() == [micro.run]
-    assert runs.has_ended([micro.run, "served-gone-1"]) == [micro.run, "served-gone-1"]
+    assert runs.ended_among([micro.run, "served-gone-1"]) == [micro.run, "served-gone-1"]
     found = runs.read(micro)
     assert [turn.code[:1] for turn in found] == ["k", "k", "k"]
     runs.keep_result(micro.run, found)
     for _ in range(2):
-        runs.fold(micro)
+        runs.fold(micro, enumerate(found))
     words = counted(redis_client)
     assert words["turns k5"] == 3
     assert sum(number for word, number in words.items() if word.startswith("latency ")) == 3
@@ -95,7 +95,7 @@ def test_what_is_kept_is_bounded(inline_worker: InlineWorker, redis_client: "red
     for _ in range(8):
         micro = runs.submit([TURNS[2]] * 100)
         inline_worker.work()
-        runs.fold(micro)
+        runs.fold(micro, enumerate(runs.read(micro)))
     stream = keys.served_turns_key("live")
     assert 100 <= redis_client.xlen(stream) <= 300
     assert 0 < redis_client.pttl(stream) <= 60_000
@@ -113,7 +113,7 @@ def test_personal_data_is_taken_out_before_turns_are_stored(
     secret = b"ann@secret.example"
     line = b'{"threadId":"t","message":"write to %s","messageId":"m"}' % secret
     micro = runs.submit([AcceptedTurn("t", line)])
-    for work in (lambda: None, inline_worker.work, lambda: runs.fold(micro)):
+    for work in (lambda: None, inline_worker.work, lambda: runs.fold(micro, enumerate(runs.read(micro)))):
         work()
         dumps: list[Any] = [redis_client.dump(key) for key in redis_client.keys("*")]
         assert not any(secret in dump for dump in dumps)
