@@ -1,10 +1,77 @@
-"""Serves from an event loop in a thread of its own, for callers that have no loop."""
+"""Serves HTTP: on an address, until a signal, or from a thread for callers without an event loop."""
 
 import asyncio
+import os
+import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from queue import SimpleQueue
+from typing import Final
+
+from aiohttp import web
+
+from shared.errors import (
+    IdempotencyConflictError,
+    InfrastructureError,
+    NoRoomError,
+    ProctorError,
+    RunStateError,
+    UnknownRunError,
+)
+
+TAKEN_HINT: Final = "choose another port, or --port 0 for a free one"
+_STATUSES: Final[Sequence[tuple[type[ProctorError], int]]] = (
+    (UnknownRunError, 404),
+    (RunStateError, 409),
+    (IdempotencyConflictError, 409),
+    (NoRoomError, 429),
+    (InfrastructureError, 503),
+)
+
+
+def status_of(error: ProctorError) -> int:
+    """Returns the HTTP status of an error of ours.
+
+    >>> status_of(UnknownRunError("no run is called r")), status_of(ProctorError("wrong"))
+    (404, 400)
+    """
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 400)
+
+
+@asynccontextmanager
+async def listening(
+    runner: web.AppRunner, host: str, port: int, *, hint: str = TAKEN_HINT
+) -> AsyncIterator[str]:
+    """Serves while the block runs; yields the base URL.
+
+    Args:
+        runner: of the application.
+        host: the address to listen on.
+        port: where to listen; 0 takes a free port.
+        hint: what to do when the port is taken.
+
+    Raises:
+        InfrastructureError: the port cannot be opened.
+    """
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            what = f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0).lower()}"
+            raise InfrastructureError(what, hint=hint) from None
+        yield f"http://{host}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+def stop_signal() -> asyncio.Event:
+    """Returns an event of the running loop that SIGINT and SIGTERM set from now on."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
 
 
 @contextmanager

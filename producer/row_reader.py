@@ -15,6 +15,11 @@ PAGE: Final = 50
 """Rows of a page."""
 
 
+def state_of(info: RunInfo) -> str:
+    """Returns a key of what a run has to show; it changes with each result."""
+    return f"{info.run}:{info.state}:{info.generation}:{info.done}"
+
+
 class RowsPage(NamedTuple):
     """Some rows of a run."""
 
@@ -48,12 +53,12 @@ class RowReader:
     def chosen(self, positions: Sequence[int], first: int) -> RowsPage:
         """Returns the page that begins with a position, of some positions in their order."""
         left = [position for position in positions if position >= first]
-        rows = self._at(left[:PAGE])
+        rows = self.at(left[:PAGE])
         return RowsPage([self.shown(row) for row in rows], first, left[PAGE] if len(left) > PAGE else None)
 
     def row(self, position: int) -> Any | None:
         """Returns the row of one item with its input."""
-        return next(iter(self._at([position])), None) if 0 <= position < self.info.total else None
+        return next(iter(self.at([position])), None) if 0 <= position < self.info.total else None
 
     def rows(self, first: int, last: int, *, with_payload: bool = True) -> Sequence[Any]:
         """Reads the rows of some positions; those without a result have no code."""
@@ -64,8 +69,8 @@ class RowReader:
         reader = self._store.reader(self.info.run, with_open=True, with_payload=with_payload)
         return [row for page in reader.pages(chunks) for row in page if first <= row.index < last]
 
-    def _at(self, positions: Sequence[int]) -> Sequence[Any]:
-        """Reads rows that need not be neighbours."""
+    def at(self, positions: Sequence[int]) -> Sequence[Any]:
+        """Reads rows with their inputs; they need not be neighbours."""
         if self.info.kind.storage is Storage.LIST:
             items = self._store.item_reader(self.info.run, with_open=True, with_payload=True)
             return items.rows(positions)

@@ -7,15 +7,13 @@ from typing import Any, Final
 from producer import kinds
 from producer.cli.output import Output, Style, printable
 from producer.cli.session import Session
-from producer.document import pages_of
 from producer.item_names import names_of
 from producer.report.cells import Size, plain
-from producer.report.interfaces import TurnText
 from producer.report.shown_item import ShownItem, without_quote
 from producer.report.transcript import Spoken
+from producer.row_reader import RowReader
 from producer.tables import hanging
 from producer.text import plural
-from shared.kinds import Storage
 from shared.names import Outcome
 from shared.runs import RunInfo
 
@@ -41,12 +39,8 @@ def read_items(session: Session, info: RunInfo, positions: Collection[int]) -> l
 
 
 def read_rows(session: Session, info: RunInfo, positions: Collection[int]) -> list[Any]:
-    """Reads the rows of items with their input; those of turns are searched for in all of the run."""
-    if info.kind.storage is Storage.LIST:
-        reader = session.access.store.item_reader(info.run, with_open=True, with_payload=True)
-        return list(reader.rows(sorted(set(positions))))
-    found = (row for page in pages_of(session.access.store, info, TurnText.SHOWN) for row in page)
-    return list(islice((row for row in found if row.index in positions), len(set(positions))))
+    """Reads the rows of items with their input."""
+    return list(RowReader(session.access.store, info).at(sorted(set(positions))))
 
 
 def others_of(session: Session, info: RunInfo, item: ShownItem) -> list[ShownItem]:

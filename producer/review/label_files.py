@@ -9,15 +9,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import astuple, replace
 
-from producer import kinds
-from producer.document import pages_of
 from producer.item_ids import item_id
 from producer.item_names import ItemName, names_of, resolve
 from producer.load.problems import Place, Problems, nearest
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
-from producer.report.interfaces import TurnText
 from producer.review.answer_labels import AnswerLabel, Judgement, checked, digest_of
+from producer.row_reader import RowReader
 from producer.service_documents import LabelRow
 from shared.clock import iso_utc, now_ms, parse_iso_ms
 from shared.errors import UsageError
@@ -123,11 +121,8 @@ def imported(
 
 def answers_of(store: RunStore, info: RunInfo, positions: set[int]) -> Mapping[int, str]:
     """Returns the digests of the answers of items."""
-    if not positions:
-        return {}
-    read = kinds.of(info.kind).shown(info)
-    rows = (row for page in pages_of(store, info, TurnText.SHOWN) for row in page)
-    return {row.index: digest_of(read(row).answer) for row in rows if row.index in positions}
+    reader = RowReader(store, info)
+    return {row.index: digest_of(reader.shown(row).answer) for row in reader.at(sorted(positions))}
 
 
 def _label(

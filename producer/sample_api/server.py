@@ -1,14 +1,13 @@
 """Runs the sample API: inside an event loop, in a thread, or as a program of its own until a signal comes."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Final
 
 from aiohttp import web
 
+from producer.http_server import in_thread, listening, stop_signal
 from producer.sample_api import DEFAULT_PORT
 from producer.sample_api.behaviour import Behaviour, RequestLog
 from producer.sample_api.handlers import (
@@ -29,9 +28,7 @@ from producer.sample_api.knowledge import load_knowledge
 from producer.sample_api.models import COMPLETIONS, EMBEDDINGS
 from producer.sample_api.pace import Pace
 from producer.sample_api.retrieval import Index
-from producer.served_thread import in_thread
 from shared.contracts.query_vocabulary import QUERY_ENDPOINT
-from shared.errors import InfrastructureError
 
 LOOPBACK: Final = "127.0.0.1"
 MAX_BODY_BYTES: Final = 10 * 1024
@@ -80,20 +77,8 @@ async def running(
     """
     app = create_app(behaviour, log=log, pace=pace)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, host, port)
-        try:
-            await site.start()
-        except OSError as error:
-            raise InfrastructureError(
-                f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0).lower()}",
-                hint="choose another port: --port 3001",
-            ) from None
-        taken = runner.addresses[0][1]
-        yield f"http://{host}:{taken}"
-    finally:
-        await runner.cleanup()
+    async with listening(runner, host, port, hint="choose another port: --port 3001") as url:
+        yield url
 
 
 def serve(
@@ -119,9 +104,7 @@ def serve(
 
     async def until_signalled() -> None:
         """Serves until one of the two signals comes."""
-        stop = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        stop = stop_signal()
         async with running(behaviour, host=host, port=port, pace=pace) as url:
             on_ready(url)
             await stop.wait()

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import os
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,6 +16,7 @@ from producer import api_async
 from producer.access import Access
 from producer.documents import as_json
 from producer.following.events import as_line
+from producer.http_server import listening, stop_signal
 from producer.serve.chat_packets import read_packet, reply_of
 from producer.serve.content_runs import submit_content
 from producer.serve.gatherer import Gatherer, Waiting
@@ -39,7 +38,7 @@ from producer.serve.thread_requests import decide_only, read_thread, remove_thre
 from producer.serve.tokens import Tokens
 from producer.serve.turn_bodies import read_turns
 from producer.service_documents import SubmitDocument
-from shared.errors import InfrastructureError, ProctorError, RunStateError, UnknownRunError
+from shared.errors import ProctorError, RunStateError, UnknownRunError
 from shared.ledger import Keep
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
@@ -343,20 +342,12 @@ async def running(access: Access, options: ServeOptions, host: str, port: int) -
     app = web.Application(middlewares=[service.guard], client_max_size=options.max_body_bytes)
     app.add_routes(service.routes())
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=options.grace_s)
-    await runner.setup()
-    service.start()
     try:
-        try:
-            await web.TCPSite(runner, host, port).start()
-        except OSError as error:
-            raise InfrastructureError(
-                f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0).lower()}",
-                hint="choose another port, or --port 0 for a free one",
-            ) from None
-        yield f"http://{host}:{runner.addresses[0][1]}"
-        await service.drain()
+        async with listening(runner, host, port) as url:
+            service.start()
+            yield url
+            await service.drain()
     finally:
-        await runner.cleanup()
         await service.close()
 
 
@@ -391,9 +382,7 @@ def serve(
 
     async def until_signalled() -> None:
         """Serves until SIGINT or SIGTERM."""
-        stop = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        stop = stop_signal()
         async with running(access, options, *address) as url:
             on_ready(url)
             caring = asyncio.create_task(take_care())

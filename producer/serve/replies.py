@@ -7,17 +7,11 @@ import msgspec
 from aiohttp import hdrs, web
 from msgspec import UNSET, Struct, UnsetType
 
+from producer.http_server import status_of
 from producer.serve.chat_packets import UnknownKeysError
 from producer.serve.micro_runs import ServedTurn
 from producer.serve.thread_requests import ConditionError, UnknownThreadError
-from shared.errors import (
-    IdempotencyConflictError,
-    InfrastructureError,
-    NoRoomError,
-    ProctorError,
-    RunStateError,
-    UnknownRunError,
-)
+from shared.errors import ProctorError
 
 RETRY_AFTER_S: Final = 1
 """When a caller may try again whose turns were not taken."""
@@ -84,21 +78,17 @@ _STATUSES: Final[Sequence[tuple[type[ProctorError], int]]] = (
     (QueueFullError, 429),
     (DrainingError, 503),
     (UnknownThreadError, 404),
-    (UnknownRunError, 404),
     (ConditionError, 412),
-    (RunStateError, 409),
-    (IdempotencyConflictError, 409),
-    (NoRoomError, 429),
-    (InfrastructureError, 503),
 )
-"""Statuses of errors; of all others 400."""
+"""Statuses of the service's own errors."""
 LATER: Final = frozenset({429, 503})
 """Statuses after which a caller may try again."""
 
 
 def of_error(error: ProctorError) -> web.Response:
     """Makes the response of an error of ours."""
-    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 400)
+    own = (status for kind, status in _STATUSES if isinstance(error, kind))
+    status = next(own, None) or status_of(error)
     headers = {str(hdrs.RETRY_AFTER): str(RETRY_AFTER_S)} if status in LATER else {}
     keys = error.keys if isinstance(error, UnknownKeysError) else UNSET
     document = ErrorReply(ServiceError(error.code, error.message, error.hint or "", unrecognized_keys=keys))

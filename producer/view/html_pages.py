@@ -9,11 +9,11 @@ from producer.report.html.rendering import Text, fill, markup
 from producer.report.html.viewer import Letter
 from producer.report.shown_item import ShownItem, without_quote
 from producer.report.transcript import Spoken
+from producer.row_reader import RowsPage
 from producer.view.cards import Card
 from producer.view.desk import FleetBox
 from producer.view.history import RunHistory
 from producer.view.links import Links
-from producer.view.row_reader import RowsPage
 from producer.view.run_lines import RunsQuery, RunsTable
 from shared.kinds import Kind, kind_named
 from shared.names import Outcome

@@ -1,8 +1,8 @@
 """Pages to review answers one by one in the browser; verdicts are hidden until an answer is labelled."""
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,10 +19,10 @@ from producer.review.answer_labels import AnswerLabel, Judgement, agreement_line
 from producer.review.label_store import read_labels, write_labels
 from producer.review.queue import Candidate, Queue, ReviewProgress, progress
 from producer.row_filter import parse_filter
+from producer.row_reader import RowReader, state_of
 from producer.view.html_pages import Frame, ItemView, framed, item_html
 from producer.view.links import Links
 from producer.view.params import PathParams, typed
-from producer.view.row_reader import RowReader
 from shared.clock import now_ms
 from shared.errors import UnknownRunError
 from shared.names import Outcome
@@ -109,7 +109,10 @@ class ReviewPages:
 
     def __init__(self, access: Access, links: Links) -> None:
         self._access, self._links = access, links
-        self._kept = OrderedDict[tuple[str, str], Sequence[Candidate]]()
+        self._candidates = lru_cache(MOST_KEPT)(
+            lambda run, where, _state: candidates(access, access.impatient_store.info(run), where)
+        )
+        """The answers that a filter selects, read once for each state of their run."""
 
     def routes(self) -> list[web.RouteDef]:
         """Returns what is served."""
@@ -193,18 +196,12 @@ class ReviewPages:
     def _progress(self, info: RunInfo, params: ReviewParams, labels: Iterable[AnswerLabel]) -> ReviewProgress:
         queue = Queue(params.sample, params.reviewers)
         return progress(
-            self._candidates(info, params.where.strip()), labels, queue, run=info.run, reviewer=params.by
+            self._candidates(info.run, params.where.strip(), state_of(info)),
+            labels,
+            queue,
+            run=info.run,
+            reviewer=params.by,
         )
-
-    def _candidates(self, info: RunInfo, where: str) -> Sequence[Candidate]:
-        """Returns the answers that a filter selects; cached while the run does not change."""
-        key = f"{info.run} {info.generation} {info.done}", where
-        if key not in self._kept:
-            self._kept[key] = candidates(self._access, info, where)
-        self._kept.move_to_end(key)
-        while len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
-        return self._kept[key]
 
 
 def candidates(access: Access, info: RunInfo, where: str) -> list[Candidate]:

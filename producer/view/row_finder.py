@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from producer import kinds
 from producer.row_filter import RowFacts, RowFilter
-from producer.view.row_reader import RowReader
+from producer.row_reader import RowReader, state_of
 
 MOST_KEPT: Final = 200_000
 """Rows of a run up to which their facts are kept, in some 100 MB; of larger ones only what is found."""
@@ -82,14 +82,14 @@ class RowFinder:
         self._finds = OrderedDict[tuple[str, str], _Find]()
         self._lock = Lock()
 
-    def find(self, reader: RowReader, state: str, wanted: RowFilter) -> Found:
-        """Goes on with a search for some time.
+    def find(self, reader: RowReader, wanted: RowFilter) -> Found:
+        """Goes on with a search for some time; a run that has changed is searched anew.
 
         Args:
             reader: reads the run.
-            state: names what it consists of; another state is searched anew.
             wanted: which rows.
         """
+        state = state_of(reader.info)
         with self._lock:
             until_s = monotonic() + BUDGET_S
             find = self._kept(self._finds, (state, wanted.text), _Find, MOST_FINDS)

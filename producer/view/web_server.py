@@ -1,8 +1,6 @@
 """Serves `proctor view` on loopback: pages, live updates, actions; what waits for Redis runs in threads."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -17,6 +15,7 @@ from producer import api, kinds
 from producer.access import Access
 from producer.browser import open_browser
 from producer.compared_runs import compared_runs
+from producer.http_server import in_thread, listening, status_of, stop_signal
 from producer.item_ids import item_id
 from producer.item_names import position_of
 from producer.report.comparison.setting_differences import Settings
@@ -25,7 +24,7 @@ from producer.report.html.page_policy import policy_of
 from producer.report.html.rendering import file_text
 from producer.report_files import ReportStream
 from producer.row_filter import parse_filter
-from producer.served_thread import in_thread
+from producer.row_reader import RowReader, RowsPage, state_of
 from producer.stored_runs import SEARCHED, runs_before
 from producer.text import plural
 from producer.view import desk, html_pages
@@ -40,10 +39,9 @@ from producer.view.params import PathParams, QueryParams, typed
 from producer.view.request_guard import dress, guard
 from producer.view.review import ReviewPages
 from producer.view.row_finder import RowFinder
-from producer.view.row_reader import RowReader, RowsPage
 from producer.view.run_lines import RunsQuery, table_of
 from shared.clock import now_ms
-from shared.errors import InfrastructureError, ProctorError, RunStateError, UnknownRunError, UsageError
+from shared.errors import ProctorError, UnknownRunError, UsageError
 from shared.names import Outcome
 from shared.runs import RunInfo
 
@@ -152,7 +150,7 @@ class Pages:
         except UsageError as error:
             problem = f"{error.message}; {error.hint}" if error.hint else error.message
             return reader.page(first), html_pages.Search(where, problem)
-        found = self._finder.find(reader, _state_of(info), wanted)
+        found = self._finder.find(reader, wanted)
         searched = 100 * found.searched // max(1, info.total)
         search = html_pages.Search(where, found=len(found.positions), percent=searched)
         return reader.chosen(found.positions, first), search
@@ -195,7 +193,7 @@ class Pages:
         def write(out: BinaryIO) -> None:
             api.report(self._access, run, [ReportStream("html", out)])
 
-        return self._kept.path(_state_of(info), write)
+        return self._kept.path(state_of(info), write)
 
     async def compare(self, request: web.Request) -> web.StreamResponse:
         """Sends the comparison of two runs, the earlier one first."""
@@ -216,7 +214,7 @@ class Pages:
                 contents = compared_runs(store, a, b, resources, self._item_address)
                 out.writelines(comparison_page(contents))
 
-        return self._kept.path(f"{_state_of(a)} {_state_of(b)}", write)
+        return self._kept.path(f"{state_of(a)} {state_of(b)}", write)
 
     async def act(self, request: web.Request) -> web.Response:
         """Cancels, pauses, resumes or retries a run."""
@@ -313,11 +311,6 @@ def _settings_of(info: RunInfo) -> Settings:
         return {}
 
 
-def _state_of(info: RunInfo) -> str:
-    """Returns a key of the state that a report shows; it changes with each result."""
-    return f"{info.run}:{info.state}:{info.generation}:{info.done}"
-
-
 def _html(page: bytes) -> web.Response:
     return web.Response(body=page, content_type="text/html", charset="utf-8")
 
@@ -326,11 +319,6 @@ _REPORT_POLICY: Final = policy_of(
     ["cases/report", "queries/report", "turns/report", "items/report", "report/comparison"], has_images=True
 )
 """What reports may load: their styles and scripts are inline."""
-_STATUS: Final[tuple[tuple[type[ProctorError], int], ...]] = (
-    (UnknownRunError, 404),
-    (RunStateError, 409),
-    (InfrastructureError, 503),
-)
 
 
 def explained(links: Links) -> Callable[[web.Request, Callable[..., object]], object]:
@@ -342,7 +330,7 @@ def explained(links: Links) -> Callable[[web.Request, Callable[..., object]], ob
         try:
             return await handler(request)  # type: ignore[misc, no-any-return] # aiohttp's own signature
         except ProctorError as error:
-            status = next((code for kind, code in _STATUS if isinstance(error, kind)), 400)
+            status = status_of(error)
             if request.method == hdrs.METH_POST:
                 return _said(error.message, error.hint, status=status)
             page = message_page("That did not work", error.message, error.hint, links)
@@ -396,18 +384,8 @@ async def running(access: Access, token: str, port: int) -> AsyncIterator[str]:
     runner = web.AppRunner(
         create_app(access, token), access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_S
     )
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, LOOPBACK, port).start()
-        except OSError as error:
-            raise InfrastructureError(
-                f"cannot listen on {LOOPBACK}:{port}: {os.strerror(error.errno or 0).lower()}",
-                hint="choose another port, or --port 0 for a free one",
-            ) from None
-        yield f"http://{LOOPBACK}:{runner.addresses[0][1]}{Links(token).to()}"
-    finally:
-        await runner.cleanup()
+    async with listening(runner, LOOPBACK, port) as url:
+        yield f"{url}{Links(token).to()}"
 
 
 @contextmanager
@@ -445,9 +423,7 @@ def serve(access: Access, port: int, on_ready: Callable[[str], None], *, with_br
 
     async def until_signalled() -> None:
         """Serves until SIGINT or SIGTERM."""
-        stop = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        stop = stop_signal()
         async with running(access, kept_token(access.settings.data_dir), port) as address:
             on_ready(address)
             if with_browser:
