@@ -48,7 +48,7 @@ def unknown_model(target: ModelTarget, where: str, remedy: str = BY_OPTION) -> U
 
 
 def _is_served(target: ModelTarget) -> bool:
-    return bool(target.api_base) or has_provider(target.model)
+    return bool(target.api_base) or target.is_echo or has_provider(target.model)
 
 
 def _error(model: str, where: str, remedy: str) -> UsageError:

@@ -11,6 +11,7 @@ from producer.load.source import Source
 from producer.service_documents import ListedModel, ModelPrice, ModelsDocument
 from shared.contracts.case_config import BenchConfig
 from shared.upstream.key_variables import key_in, provider_of
+from shared.upstream.model_target import ModelTarget
 from shared.upstream.prices import tariff_of
 
 COLUMNS: Final = ("MODEL", "ROLE", "PROVIDER", "ENDPOINT", "KEY", "USD PER 1M IN/OUT")
@@ -58,7 +59,7 @@ def model_rows(
             api_base=target.api_base or None,
             api_key_env=variable or None,
             key_present=bool(key_in(variable, environment, is_usual=is_usual)) if variable else None,
-            price=_price(name, config),
+            price=ModelPrice(0.0, 0.0) if target.is_echo else _price(name, config),
         )
 
 
@@ -86,4 +87,6 @@ def model_cells(row: ListedModel) -> list[str]:
     usd = (
         "unknown" if price is None else f"{price.prompt_per_million:.6g} / {price.completion_per_million:.6g}"
     )
-    return [row.model, row.role, row.provider or "-", row.api_base or "provider's own", key, usd]
+    is_echo = ModelTarget(row.model, row.api_base or "").is_echo
+    endpoint = row.api_base or ("none" if is_echo else "provider's own")
+    return [row.model, row.role, row.provider or "-", endpoint, key, usd]

@@ -153,20 +153,21 @@ def estimated(plan: PlannedRun) -> RunEstimate:
     run = plan.run
     judge_tier = run.judge_params.get(SERVICE_TIER, "")
     models, judges, checks = (_Bill(run.prices, judge_tier) for _ in range(3))
+    called = {name for name, target in run.models.items() if not (run.recorded or target.is_echo)}
     prompt_tokens, is_assumed = 0, False
     for item in plan.asked:
         asked_of, times = plan.models_of(item), item.repeat
         system = run.system_prompt if item.system is None else item.system
         prompt = estimate_text_tokens(system) + estimate_text_tokens(_text_of(item))
         known = _known_tokens(item.expected, item.reference)
-        prompt_tokens += 0 if run.recorded else prompt * len(asked_of) * times
+        prompt_tokens += prompt * len(called.intersection(asked_of)) * times
         checks_of_item = item.checks if run.check_models else ()
         for model in asked_of:
             most = _most_tokens(run, model, item.prompt_id or "")
-            is_assumed = is_assumed or (known is None and most is None and not run.recorded)
+            is_assumed = is_assumed or (known is None and most is None and model in called)
             bounds = [tokens for tokens in (known, most) if tokens is not None]
             answer = min(bounds, default=ANSWER_TOKENS)
-            if not run.recorded:
+            if model in called:
                 tier = _params(run, model, item.prompt_id or "").get(SERVICE_TIER, "")
                 models.add(model, Usage(prompt, answer, service_tier=tier), times=times)
             for judge in run.judges if item.expected is not None else ():
@@ -308,4 +309,4 @@ def _cost_in_words(estimate: RunEstimate) -> str:
     )
     parts += [f"{whom} at most {cost(usd)} more" for whom, calls, usd in more if calls and usd is not None]
     parts += [f"{whom} not counted" for whom, calls, usd in more if calls and usd is None]
-    return ", ".join(parts)
+    return ", ".join(parts) or "nothing"

@@ -13,6 +13,8 @@ DEFAULT_TIMEOUT_S: Final = 120.0
 """Hard limit of one call where the configuration says nothing."""
 FLEX_TIMEOUT_S: Final = 900.0
 """The same of the service tier `flex`, whose answers may take that long by OpenAI's guide."""
+ECHO: Final = "echo"
+"""The model that answers with its last user message, without a call; also `echo/NAME`, for several of it."""
 
 
 class ModelTarget(msgspec.Struct, frozen=True, gc=False):
@@ -48,6 +50,15 @@ class ModelTarget(msgspec.Struct, frozen=True, gc=False):
         ('ollama', 'openai')
         """
         return HTTP if self.http else protocol_of(self.model, self.api_base, self.protocol)
+
+    @property
+    def is_echo(self) -> bool:
+        """Whether the worker answers itself, with the last user message.
+
+        >>> ModelTarget("echo").is_echo, ModelTarget("echo/b").is_echo, ModelTarget("echo", "http://h").is_echo
+        (True, True, False)
+        """
+        return not self.api_base and self.model.partition("/")[0] == ECHO
 
     def compatible(self) -> "ModelTarget":
         """Returns the target at an OpenAI-compatible endpoint, whatever its name says; its own word stays.

@@ -158,6 +158,19 @@ def messages_of(request: ModelRequest) -> list[Mapping[str, Any]]:
     return [*system, {"role": "user", "content": request.user}]
 
 
+def echoed(request: ModelRequest) -> ModelReply:
+    """Answers with the last user message: its text, or the texts of its parts.
+
+    >>> echoed(ModelRequest(ModelTarget("echo"), "Be brief.", "Hello you")).text
+    'Hello you'
+    """
+    users = [message["content"] for message in messages_of(request) if message["role"] == "user"]
+    content = users[-1] if users else ""
+    parts = content if isinstance(content, list) else [{"text": content}]
+    text = "\n".join(part["text"] for part in parts if "text" in part)
+    return ModelReply(text, 0, usage=Usage(0, 0), cost_usd=0.0)
+
+
 def _message_tokens(message: Mapping[str, Any]) -> int:
     """Estimates the tokens of a message with its calls of tools."""
     content, calls = message.get("content"), message.get("tool_calls")

@@ -38,6 +38,7 @@ from worker.upstream.chat import (
     ModelReply,
     ModelRequest,
     TokenEstimate,
+    echoed,
     estimate_tokens,
 )
 from worker.upstream.contacts import Contact, Contacts
@@ -222,6 +223,8 @@ class ModelCaller:
             EndRun: the cost cap is reached.
             RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
         """
+        if request.target.is_echo:
+            return echoed(request)
         return await self._answer(self._chat, request, context, calls, on_send)
 
     async def embed(

@@ -9,7 +9,7 @@ from shared.codecs.parked_items import History, decode_parked
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.model_target import ModelTarget
 from worker.upstream.cache import digest_of, identity_of
-from worker.upstream.chat import IMAGE_TOKENS, ModelReply, ModelRequest, estimate_tokens
+from worker.upstream.chat import IMAGE_TOKENS, ModelReply, ModelRequest, echoed, estimate_tokens
 from worker.upstream.completion import read_whole
 from worker.upstream.failures import UpstreamError
 from worker.upstream.protocols.openai_chat import OPENAI_CHAT
@@ -50,6 +50,19 @@ def test_estimates_follow_the_conversation() -> None:
         for size in (1_000, 1_000_000)
     }
     assert [size.prompt for size in sizes] == [IMAGE_TOKENS + 8]
+
+
+def test_echo_answers_with_the_last_user_message() -> None:
+    """Whatever comes after it; of a message in parts with its texts. It costs nothing, and that is known."""
+    spoken: list[dict[str, object]] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "first"},
+        {"role": "user", "content": [{"type": "text", "text": "last"}, image_of(9)]},
+        {"role": "assistant", "content": "I"},
+    ]
+    reply = echoed(ModelRequest(ModelTarget("echo"), "", "", messages=spoken))
+    assert (reply.text, reply.cost_usd, reply.usage.total_tokens) == ("last", 0.0, 0)
+    assert not echoed(ModelRequest(ModelTarget("echo"), "", "", messages=spoken[:1])).text
 
 
 def image_of(size: int) -> dict[str, object]:
