@@ -158,6 +158,33 @@ def _wakes_are_not_repeated(model: type[LedgerModel]) -> None:
     model.wake_unclaimed = lambda *_: None  # type: ignore[method-assign]  # of idle workers neither
 
 
+def _folds_count_twice(model: type[LedgerModel]) -> None:
+    fold = model.fold
+
+    def hole(self: LedgerModel, run: str, *args: Any, **keywords: Any) -> bool:
+        found = self.state.runs.get(run)
+        done = fold(self, run, *args, **keywords)
+        if found and done:
+            self.state.runs[run] = found
+        return done
+
+    model.fold = hole  # type: ignore[method-assign,assignment]  # plants a hole
+
+
+def _later_turns_come_first(model: type[LedgerModel]) -> None:
+    publish = model.publish
+
+    def hole(self: LedgerModel, run: Run, chunk: str) -> Any:
+        is_new = chunk not in run.chunks
+        wake = publish(self, run, chunk)
+        for part in run.plan[chunk].parts if is_new and run.tells else ():
+            box = self.namespace_of(run).thread(part.thread).inbox
+            box.insert(min(1, len(box) - 1), box.pop())
+        return wake
+
+    model.publish = hole  # type: ignore[method-assign,assignment]  # plants a hole
+
+
 HOLES: Final[dict[str, Callable[[type[LedgerModel]], None]]] = {
     hole.__name__.strip("_"): hole
     for hole in (
@@ -169,6 +196,8 @@ HOLES: Final[dict[str, Callable[[type[LedgerModel]], None]]] = {
         _requests_are_not_compared,
         _dropped_turns_count,
         _wakes_are_not_repeated,
+        _folds_count_twice,
+        _later_turns_come_first,
     )
 }
 

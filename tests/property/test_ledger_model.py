@@ -12,6 +12,7 @@ from shared.ledger import ChunkPlan, HeldLease, Row, Try
 from tests.support.exploring import machine_settings
 from tests.support.ledger_machine import RUNS, LedgerMachine, decide
 from tests.support.ledger_model_state import OUTCOMES
+from tests.support.ledger_simulation_servers import KEEP
 from tests.support.redis_server import RedisServer
 
 KINDS = ["turns", "cases", "queries"]
@@ -20,6 +21,7 @@ tokens = st.sampled_from(["one", "two"])
 workers = st.sampled_from(["w1", "w2"])
 lost = st.sampled_from([0, 0, 0, 1, 2])
 widths = st.sampled_from([0, 0, 0, 1, 2])
+listeners = st.sampled_from(["", "", "l1", "l2"])
 mostly = st.sampled_from([True, True, True, False])
 actions = st.sampled_from(["pause", "resume", "resume", "cancelled", "aborted", "incomplete"])
 shapes = st.tuples(st.sampled_from([1, 1, 2, 3]), st.sampled_from([1, 1, 2, 3]))
@@ -44,14 +46,15 @@ class AnyCall(LedgerMachine):
     # ---- producers
 
     @rule(run=runs, kind=st.sampled_from(KINDS), namespace=st.sampled_from(["", "", "ns", "r1"]),
-          key=st.sampled_from(["", "k1", "k2"]), token=tokens, wide=widths, lost=lost)  # fmt: skip
+          key=st.sampled_from(["", "k1", "k2"]), token=tokens, wide=widths, tells=listeners,
+          lost=lost)  # fmt: skip
     def open(
-        self, *, run: str, kind: str, namespace: str, key: str, token: str, wide: int, lost: int
+        self, *, run: str, kind: str, namespace: str, key: str, token: str, wide: int, tells: str, lost: int
     ) -> None:
         """Somebody opens a run."""
         self.do(
             "open", run, kind=kind, namespace=namespace if kind == "turns" else "", key=key, token=token,
-            snapshot=b"{}", ttl_s=3600, wide=wide, lost=lost,
+            snapshot=b"{}", ttl_s=3600, wide=wide, tells=tells, lost=lost,
         )  # fmt: skip
 
     @rule(run=runs, token=tokens, chunk=st.integers(0, 6), shape=shapes, lost=lost)
@@ -67,7 +70,7 @@ class AnyCall(LedgerMachine):
         self.do("seal", run, token, there if right else there + 1, "digest", lost=lost)
 
     @rule(run=runs, token=tokens, chunks=st.integers(1, 7), shape=shapes, kind=st.sampled_from(KINDS),
-          namespace=st.sampled_from(["", "ns"]), wide=widths)  # fmt: skip
+          namespace=st.sampled_from(["", "ns"]), wide=widths, tells=listeners)  # fmt: skip
     def submit(
         self,
         *,
@@ -78,10 +81,13 @@ class AnyCall(LedgerMachine):
         kind: str,
         namespace: str,
         wide: int,
+        tells: str,
     ) -> None:
         """Somebody brings a whole run, so that most of a test is about what comes after it."""
         if not self.found(run):
-            self.open(run=run, kind=kind, namespace=namespace, key="", token=token, wide=wide, lost=0)
+            self.open(
+                run=run, kind=kind, namespace=namespace, key="", token=token, wide=wide, tells=tells, lost=0
+            )
             for chunk in range(chunks):
                 self.load_chunk(run, token, chunk, shape, 0)
             self.seal(run=run, token=token, right=True, lost=0)
@@ -198,6 +204,17 @@ class AnyCall(LedgerMachine):
             chunks = [ChunkPlan("again", indexes[:2]), ChunkPlan("more", indexes[2:])]
             asked = {"chunks": chunks, "generation": generation, "is_anew": anew}
             self.do("retry", run, operation, **asked, lost=lost)
+
+    @rule(run=runs, turns=st.integers(0, 3), day=st.sampled_from(["2026-01-30", "2026-01-31"]), lost=lost)
+    def fold(self, *, run: str, turns: int, day: str, lost: int) -> None:
+        """A server folds a run."""
+        counters = {"07 turns m2": turns} if turns else {}
+        self.do("fold", run, day, counters, [b"a turn"] * turns, keep=KEEP, lost=lost)
+
+    @rule(listener=listeners)
+    def hear(self, *, listener: str) -> None:
+        """A server asks what has ended."""
+        self.do("hear", listener)
 
     @rule(run=runs, lost=lost)
     def remove(self, *, run: str, lost: int) -> None:

@@ -37,7 +37,7 @@ class LedgerModel(Steward):
 
     def open(
         self, run: str, *, kind: str, namespace: str, key: str, token: str, snapshot: bytes, ttl_s: int,
-        wide: int = 0, layout: int = FIRST_LAYOUT,
+        wide: int = 0, layout: int = FIRST_LAYOUT, tells: str = "",
     ) -> Opened:  # fmt: skip
         """Begins a run, or finds the one of the same idempotency key."""
         runs = self.state.runs
@@ -60,7 +60,7 @@ class LedgerModel(Steward):
             runs[run] = Run(
                 run, kind, namespace or run, key, token, snapshot,
                 ttl_s=ttl_s, namespace_ttl_s=NAMESPACE_TTL_S if namespace else ttl_s, wide=wide,
-                layout=layout,
+                layout=layout, tells=tells,
                 until_ms=self.clock() + TIMES.loader_ms, created_ms=self.state.now_ms,
             )  # fmt: skip
             if key:
@@ -105,6 +105,8 @@ class LedgerModel(Steward):
                 raise LoadLostError(f"run {run}: {there} of {total} are there")
             found.state, found.digest, found.goal, found.total = "running", digest, total, total
             found.sealed_ms = self.state.now_ms
+            if found.tells:
+                self.accepted.append(run)
             self.use_namespace(found)
             self.join_ring(found)
         return self.top_up(found.kind)

@@ -4,7 +4,15 @@ from math import ceil
 from typing import Any
 
 from shared.ledger import Wake
-from shared.ledger.bounds import BULK, OVERDUE_FACTOR, PERCENT, TOP_UP, WINDOW_FACTOR, WINDOW_FLOOR
+from shared.ledger.bounds import (
+    BULK,
+    OVERDUE_FACTOR,
+    PERCENT,
+    TOLD_MS,
+    TOP_UP,
+    WINDOW_FACTOR,
+    WINDOW_FLOOR,
+)
 from shared.ledger.times import TIMES
 from shared.ledger.wire import count_marks
 from tests.support.ledger_model_state import (
@@ -16,6 +24,7 @@ from tests.support.ledger_model_state import (
     Ref,
     Run,
     State,
+    Told,
     outcomes_of,
 )
 
@@ -33,6 +42,10 @@ class Dispatch:
         """By run: which of its turns have a result; for the checks."""
         self.ended: set[str] = set()
         """Tokens whose lease was ended; for the checks."""
+        self.accepted: list[str] = []
+        """Runs with a listener in the order in which they were sealed; for the checks."""
+        self.folded: list[tuple[str, str, int]] = []
+        """Namespace, run and number of turns of every run that was folded; for the checks."""
 
     # ---- clocks and places
 
@@ -235,6 +248,10 @@ class Dispatch:
         self.kind_of(run).ring.pop(run.run, None)
         run.expires_ms = self.state.now_ms + run.ttl_s * 1000 if run.ttl_s else None
         self.leave_namespace(run)
+        if run.tells:
+            told = self.state.told.setdefault(run.tells, Told())
+            told.runs.append(run.run)
+            told.expires_ms = self.state.now_ms + TOLD_MS
 
     def use_namespace(self, run: Run) -> None:
         """A namespace that an open run uses does not expire."""

@@ -90,6 +90,7 @@ class Run:
     created_ms: int
     wide: int = 0
     layout: int = FIRST_LAYOUT
+    tells: str = ""
     state: str = "loading"
     to: str | None = None
     digest: str | None = None
@@ -165,6 +166,24 @@ class Namespace:
 
 
 @dataclass
+class Served:
+    """The stream of a namespace: what is left of runs that were folded."""
+
+    days: dict[str, Counter[str]] = field(default_factory=dict)
+    days_expire_ms: dict[str, int] = field(default_factory=dict)
+    turns: list[bytes] = field(default_factory=list)
+    turns_expire_ms: int = 0
+
+
+@dataclass
+class Told:
+    """Runs that have ended and whose listener has not been told yet."""
+
+    runs: list[str] = field(default_factory=list)
+    expires_ms: int = 0
+
+
+@dataclass
 class KindState:
     """Dispatch of one kind."""
 
@@ -199,6 +218,8 @@ class State:
     kinds: dict[str, KindState] = field(
         default_factory=lambda: {kind.name: KindState() for kind in all_kinds()}
     )
+    told: dict[str, Told] = field(default_factory=dict)
+    served: dict[str, Served] = field(default_factory=dict)
     suspects: dict[str, Lease] = field(default_factory=dict)
     dead: dict[tuple[str, str], DeadItem] = field(default_factory=dict)
     counters: Counter[str] = field(default_factory=Counter)

@@ -1,17 +1,18 @@
 """The steward's tick and the operators' calls, as the ledger's model states them."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from shared.errors import RunStateError, UnknownRunError, UsageError
 from shared.kinds import all_kinds
-from shared.ledger import ChunkPlan, Wake
+from shared.ledger import ChunkPlan, Keep, Wake
 from shared.ledger.bounds import BULK, MOST_DOUBLINGS, TICK_TOP_UP, WIPE_BULK
 from shared.ledger.times import TIMES
 from shared.ledger.wire import again_marks, count_marks
 from shared.names import FINAL_STATES
 from tests.support.ledger_model_rules import Rules
-from tests.support.ledger_model_state import Part, Plan, Run, outcomes_of
+from tests.support.ledger_model_state import Part, Plan, Run, Served, outcomes_of
 
 
 class Steward(Rules):
@@ -239,6 +240,30 @@ class Steward(Rules):
             self.drop(found, chunk)
         self.wipe(found)
         return True
+
+    def fold(
+        self, run: str, day: str, counters: Mapping[str, int], turns: Sequence[bytes], *, keep: Keep
+    ) -> bool:
+        """Adds the turns of a run that has ended to the stream of its namespace, and removes the run."""
+        found = self.state.runs.get(run)
+        if found is None:
+            return True
+        if found.state not in FINAL_STATES:
+            return False
+        served = self.state.served.setdefault(found.namespace, Served())
+        if counters:
+            served.days.setdefault(day, Counter()).update(counters)
+            served.days_expire_ms[day] = self.state.now_ms + keep.days * 86_400_000
+        served.turns += turns
+        served.turns_expire_ms = self.state.now_ms + keep.turns_ms
+        self.folded.append((found.namespace, run, len(turns)))
+        self.wipe(found)
+        return True
+
+    def hear(self, listener: str) -> list[str]:
+        """Takes what a listener is told."""
+        told = self.state.told.pop(listener, None)
+        return told.runs if told else []
 
     def backlog(self) -> int:
         """Items that sealed, unfinished runs still have to decide."""

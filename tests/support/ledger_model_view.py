@@ -11,7 +11,7 @@ from shared.ledger.bounds import LAYOUT
 from shared.ledger.times import TIMES
 from shared.names import FINAL_STATES
 from tests.support.ledger_model_dispatch import Dispatch
-from tests.support.ledger_model_state import KindState, Namespace, Record, Run, order
+from tests.support.ledger_model_state import KindState, Namespace, Record, Run, Served, order
 
 if TYPE_CHECKING:
     import redis
@@ -32,7 +32,7 @@ def read_redis(client: "redis.Redis") -> View:
     return view
 
 
-def _read_key(store: Any, key: str) -> Any:
+def _read_key(store: Any, key: str) -> Any:  # noqa: PLR0911 - one per type
     match store.type(key):
         case b"hash":
             fields = {name.decode(): value for name, value in store.hgetall(key).items()}
@@ -45,6 +45,8 @@ def _read_key(store: Any, key: str) -> Any:
             }
         case b"set":
             return {member.decode() for member in store.smembers(key)}
+        case b"stream":
+            return [fields[b"t"] for _, fields in store.xrange(key)]
         case b"list":
             return [value.decode() for value in store.lrange(key, 0, -1)]
         case _:
@@ -86,6 +88,11 @@ def as_redis(model: Dispatch) -> View:
             view[f"{key} expires"] = run.expires_ms if value else None
     for name, kind in state.kinds.items():
         view.update(_kind_keys(name, kind))
+    for listener, told in state.told.items():
+        view[keys.ended_key(listener)] = told.runs
+        view[f"{keys.ended_key(listener)} expires"] = told.expires_ms
+    for name, served in state.served.items():
+        view.update(_served_keys(name, served))
     for name, namespace in state.namespaces.items():
         view.update(_namespace_keys(name, namespace))
     return {key: value for key, value in view.items() if value not in ({}, set(), [], None)}
@@ -113,6 +120,7 @@ def _run_keys(run: Run, dead: set[str]) -> Iterator[tuple[str, Any]]:
             created=run.created_ms, snap=run.snapshot, ttl=run.ttl_s, ns_ttl=run.namespace_ttl_s,
             to=run.to, digest=run.digest, sealed=run.sealed_ms, finished=run.finished_ms, op=run.operation,
             tried=1 if run.tried else None, wide=run.wide or None, again=run.again_ms,
+            tells=run.tells or None,
             idle=run.idle_ms, anew=f" {' '.join(map(str, run.anew))} " if run.anew else None,
         ),
         **{f"n:{word}": _text(amount) for word, amount in run.tally.items()},
@@ -161,6 +169,14 @@ def _kind_keys(name: str, kind: KindState) -> Mapping[str, Any]:
         keys.capacity_key(name): {worker: _text(capacity) for worker, (capacity, _) in kind.workers.items()},
         keys.layouts_key(name): {worker: _text(LAYOUT) for worker in kind.workers},
     }
+
+
+def _served_keys(name: str, served: Served) -> View:
+    days = {keys.served_key(name, day): _texts(**words) for day, words in served.days.items()}
+    ends = {f"{keys.served_key(name, day)} expires": at for day, at in served.days_expire_ms.items()}
+    turns = keys.served_turns_key(name)
+    at = served.turns_expire_ms if served.turns else None
+    return {**days, **ends, turns: served.turns, f"{turns} expires": at}
 
 
 def _namespace_keys(name: str, namespace: Namespace) -> View:

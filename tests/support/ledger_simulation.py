@@ -11,20 +11,21 @@ from shared.codecs.turn_batches import pack_batch
 from shared.errors import ProctorError
 from shared.ledger import ChunkPlan
 from shared.names import FINAL_STATES
-from tests.support.ledger_simulation_actors import Actors
+from tests.support.ledger_model_state import Served
 from tests.support.ledger_simulation_checks import check, check_rest
+from tests.support.ledger_simulation_servers import Servers
 from tests.support.ledger_simulation_world import KINDS, Actor, Mirror, Step
 
 FAULTS = (
     "kill", "kill_all", "stop_worker", "stop_worker", "stall", "stall", "freeze", "step_back", "crash",
     "control", "control", "retry", "retry", "retry", "remove", "kill_producers", "submit_again", "submit_new",
-    "submit_new", "deliver_again", "shut_down",
+    "submit_new", "deliver_again", "shut_down", "kill_server", "start_server",
 )  # fmt: skip
 MOST_CALM_STEPS = 60_000
 MOST_RUNS = 10
 
 
-class Simulation(Actors):
+class Simulation(Servers):
     """A life of the ledger under faults, and its quiet end."""
 
     def __init__(self, seed: int, mirror: Mirror | None = None) -> None:
@@ -33,6 +34,8 @@ class Simulation(Actors):
             self.submit(number)
         for _ in range(self.rnd.randint(1, 3)):
             self.spawn()
+        for _ in range(self.rnd.choice([0, 1, 2])):
+            self.start_server()
 
     def run(self, steps: int = 1200) -> int:
         """Lives for some steps and comes to rest, twice; returns how many steps the longest rest took.
@@ -46,6 +49,7 @@ class Simulation(Actors):
             check_rest(self.model)
             self.check_order()
             self.check_requests()
+            self.check_served()
         self.forget_everything()
         return longest
 
@@ -137,14 +141,15 @@ class Simulation(Actors):
 
     def submit_again(self) -> None:
         """Submits the same input again: with the same key, or when nothing is there."""
-        run = self.rnd.choice(sorted(self.specs))
+        run = self.rnd.choice(sorted(run for run, spec in self.specs.items() if not spec.is_served))
         if run not in self.removed and (self.specs[run].key or run not in self.model.state.runs):
             self.act(self.producer(run), name=f"producer {run}")
 
     def submit_new(self) -> None:
         """Brings another run."""
-        if len(self.specs) < MOST_RUNS:
-            self.submit(len(self.specs))
+        number = sum(not spec.is_served for spec in self.specs.values())
+        if number < MOST_RUNS:
+            self.submit(number)
 
     def deliver_again(self) -> None:
         """Delivers a message twice."""
@@ -168,8 +173,9 @@ class Simulation(Actors):
             self.act(self.retry_run(run), name="operator")
 
     def some_run(self) -> str | None:
-        """Any run there is."""
-        return self.rnd.choice(sorted(self.model.state.runs)) if self.model.state.runs else None
+        """Any run that is not a server's."""
+        runs = sorted(run.run for run in self.model.state.runs.values() if not run.tells)
+        return self.rnd.choice(runs) if runs else None
 
     def operate(self, name: str, run: str, *args: Any, **keywords: Any) -> Step:
         """Does what an operator asks for."""
@@ -214,6 +220,7 @@ class Simulation(Actors):
         self.actors = [actor for actor in self.actors if actor.name != "operator"]
         self.calm = True
         self.spawn(KINDS)
+        self.start_server()
         for worker in self.workers.values():
             worker.stopped_until_ms = 0
         for name, run in sorted(self.model.state.runs.items()):
@@ -226,10 +233,11 @@ class Simulation(Actors):
         raise AssertionError({run.run: (run.state, len(run.plan)) for run in self.model.state.runs.values()})
 
     def is_at_rest(self) -> bool:
-        """Tells whether nobody loads and every run is final."""
+        """Tells whether nobody loads, every run is final, and those of servers are folded."""
         runs = self.model.state.runs.values()
         loading = any(actor.name.startswith("producer") for actor in self.actors)
-        return not loading and all(run.state in FINAL_STATES for run in runs)
+        served = any(run.tells for run in runs) or any(each.under_way for each in self.servers.values())
+        return not loading and not served and all(run.state in FINAL_STATES for run in runs)
 
     def check_order(self) -> None:
         """In every thread the turns of a run were decided in input order, each once; finished means all.
@@ -250,7 +258,8 @@ class Simulation(Actors):
     def check_requests(self) -> None:
         """Every `clientRequestId` has one first answer in its namespace."""
         for name, namespace in self.model.state.namespaces.items():
-            firsts = 0
+            stream = self.model.state.served.get(name, Served()).turns
+            firsts = stream.count(b"first")
             for run in self.model.state.runs.values():
                 if run.namespace == name:
                     firsts += sum(value.count(b"first") for _, value in run.results.values())

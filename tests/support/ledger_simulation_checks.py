@@ -16,6 +16,7 @@ def check(model: LedgerModel) -> None:
     _check_inboxes(model)
     _check_locks(model)
     _check_results(model)
+    _check_streams(model)
 
 
 def _check_places(model: LedgerModel) -> None:
@@ -123,6 +124,19 @@ def _check_results(model: LedgerModel) -> None:
             }
             dead = {index for run, index in model.state.dead if run == found.run}
             assert dead == failed, f"{found.run}: dead set {dead}, errors {failed}"
+
+
+def _check_streams(model: LedgerModel) -> None:
+    """Each run is folded once and is gone then; a stream has what was folded, and no turn more."""
+    folded = Counter(run for _, run, _ in model.folded)
+    assert all(count == 1 for count in folded.values()), f"folded twice: {folded}"
+    assert not folded.keys() & model.state.runs.keys(), "folded and still there"
+    turns: Counter[str] = Counter()
+    for namespace, _, count in model.folded:
+        turns[namespace] += count
+    for name, served in model.state.served.items():
+        counted = sum(sum(words.values()) for words in served.days.values())
+        assert counted == len(served.turns) == turns[name], f"{name}: {counted} counted of {turns[name]}"
 
 
 def check_rest(model: LedgerModel) -> None:

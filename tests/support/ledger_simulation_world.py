@@ -65,6 +65,8 @@ class Spec:
     chunks: dict[str, ChunkPlan]
     items: dict[str, bytes]
     wide: int = 0
+    is_served: bool = False
+    """Whether a server took its turns one by one."""
     turns: dict[str, list[Turn]] = field(default_factory=dict)
     """By thread, in input order."""
 

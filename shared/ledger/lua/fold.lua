@@ -11,12 +11,12 @@ if not is_final[run.state] or run.alien then return {'no', run.state} end
 
 local day, counters = served_key(run.ns, ARGV[2]), tonumber(ARGV[6])
 for at = 7, 5 + 2 * counters, 2 do call('HINCRBY', day, ARGV[at], ARGV[at + 1]) end
-if counters > 0 and ARGV[3] ~= '0' then call('EXPIRE', day, ARGV[3]) end
+if counters > 0 and ARGV[3] ~= '0' then call('PEXPIREAT', day, string.format('%.0f', now() + ARGV[3] * 1000)) end
 local turns = served_turns_key(run.ns)
 for at = 7 + 2 * counters, #ARGV do call('XADD', turns, 'MAXLEN', '~', ARGV[4], '*', 't', ARGV[at]) end
 if call('EXISTS', turns) == 1 then
   call('XTRIM', turns, 'MINID', '~', string.format('%.0f', math.max(0, now() - ARGV[5])))
-  call('PEXPIRE', turns, ARGV[5])
+  call('PEXPIREAT', turns, string.format('%.0f', now() + ARGV[5]))
 end
 wipe(run.id)
 return {'ok'}

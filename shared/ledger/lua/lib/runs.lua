@@ -69,7 +69,7 @@ local function settle(run)
   leave_namespace(run.ns, run.id, tonumber(field[6]))
   if field[7] then
     call('RPUSH', ended_key(field[7]), run.id)
-    call('PEXPIRE', ended_key(field[7]), TOLD_MS)
+    call('PEXPIREAT', ended_key(field[7]), string.format('%.0f', now() + TOLD_MS))
   end
 end
 
