@@ -251,7 +251,10 @@ def labels_key(run: str) -> str:
 
 
 def ended_key(listener: str) -> str:
-    """List: runs that have ended, for the process that submitted them and waits (`tells` in `run_key`)."""
+    """List: runs that have ended, for the process that submitted them and waits (`tells` in `run_key`).
+
+    Pieces of answers that are being written stand in it too (`shared.codecs.live_pieces`).
+    """
     return f"{PREFIX}ended:{listener}"
 
 

@@ -64,7 +64,8 @@ class TurnWork:
 
     kind: ClassVar = TURNS
     slots: ClassVar[int | None] = 2
-    """Deciding is CPU work: a second chunk covers Redis' answers, a third would wait and hold memory."""
+    """Deciding is CPU work: a second chunk covers Redis' answers, a third would wait and hold memory. Where
+    a model answers served turns, each is a chunk that waits for it, see `PROCTOR_TURN_SLOTS`."""
 
     def make_executor(self, process: WorkerProcess, store: RunStore, /) -> Executor:
         from worker.executors.turns import make_executor
@@ -143,21 +144,24 @@ def preload(kinds: Iterable[Kind]) -> None:
             _registry[kind].preload()
 
 
-def slots_for(kinds: Iterable[Kind], in_flight: int) -> dict[Kind, int]:
+def slots_for(kinds: Iterable[Kind], in_flight: int, turn_slots: int | None = None) -> dict[Kind, int]:
     """Computes how many chunks of each kind a process executes at a time.
 
     Args:
         kinds: of the process; those without an executor are left out.
         in_flight: items that may be in flight in a process; a chunk has at least one.
+        turn_slots: chunks of turns, at most; None: as declared.
 
     >>> slots_for([TURNS, QUERIES], in_flight=100)
     {Kind(name='turns'): 2, Kind(name='queries'): 62}
-    >>> slots_for([TURNS], in_flight=1)
-    {Kind(name='turns'): 1}
+    >>> slots_for([TURNS], in_flight=1), slots_for([TURNS], in_flight=100, turn_slots=32)
+    ({Kind(name='turns'): 1}, {Kind(name='turns'): 32})
     """
     known = [kind for kind in dict.fromkeys(kinds) if kind in _registry]
     fixed = {kind: slots for kind in known if (slots := _registry[kind].slots) is not None}
-    share = (MOST_THREADS - sum(fixed.values())) // max(1, len(known) - len(fixed))
+    if turn_slots is not None and TURNS in fixed:
+        fixed[TURNS] = min(turn_slots, MOST_THREADS)
+    share = max(1, (MOST_THREADS - sum(fixed.values())) // max(1, len(known) - len(fixed)))
     return {kind: min(in_flight, fixed.get(kind, share)) for kind in known}
 
 

@@ -94,7 +94,9 @@ class Lifecycle(bootsteps.StartStopStep):
             ]
         )
         self._in_flight = in_flight or worker.concurrency
-        self._slots = slots_for([kinds[name] for name in queues.consume_from], self._in_flight)
+        self._slots = slots_for(
+            [kinds[name] for name in queues.consume_from], self._in_flight, self._settings.turn_slots
+        )
         self._process: WorkerProcess | None = None
         self._jobs: PeriodicJobs | None = None
 

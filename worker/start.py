@@ -75,7 +75,9 @@ def _supervise(options: Options) -> int:
 
 def _slots(options: Options, settings: Settings) -> dict[Kind, int]:
     registry = import_module("worker.kinds")
-    slots: dict[Kind, int] = registry.slots_for(options.kinds, options.in_flight or settings.in_flight)
+    slots: dict[Kind, int] = registry.slots_for(
+        options.kinds, options.in_flight or settings.in_flight, settings.turn_slots
+    )
     if not slots:
         requested, known = ",".join(map(str, options.kinds)), ", ".join(map(str, registry.executed_kinds()))
         raise UsageError(f"-Q {requested}: this version works on {known} only")

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from producer.serve.micro_runs import MicroRun, MicroRuns, ServedTurn
 from producer.serve.turn_bodies import MOST_TURNS, AcceptedTurn
+from shared.codecs.live_pieces import LivePiece
 from shared.errors import ProctorError
 
 GATHER_S: Final = 0.005
@@ -39,6 +40,8 @@ class Waiting(NamedTuple):
     results: "asyncio.Future[list[ServedTurn]]"
     is_kept: bool
     """Whether the results are kept for later requests."""
+    on_piece: Callable[[LivePiece], None] | None
+    """Takes pieces of the answer to a single turn while it is written."""
 
 
 class _UnderWay(NamedTuple):
@@ -55,10 +58,11 @@ class Gatherer:
     Args:
         runs: submits and reads micro-runs.
         max_waiting: turns that may wait for their decisions.
+        most_turns: of several requests in a micro-run; with a model 1, so that no answer waits for another.
     """
 
-    def __init__(self, runs: MicroRuns, max_waiting: int) -> None:
-        self._runs, self._max_waiting = runs, max_waiting
+    def __init__(self, runs: MicroRuns, max_waiting: int, most_turns: int = MOST_TURNS) -> None:
+        self._runs, self._max_waiting, self._most_turns = runs, max_waiting, most_turns
         self._gathered = deque[Waiting]()
         self._under_way: dict[str, _UnderWay] = {}
         self._news = asyncio.Event()
@@ -82,15 +86,22 @@ class Gatherer:
         """Whether no more turns can be accepted now."""
         return self.waiting >= self._max_waiting
 
-    def accept(self, turns: Sequence[AcceptedTurn], *, is_kept: bool = False) -> Waiting:
+    def accept(
+        self,
+        turns: Sequence[AcceptedTurn],
+        *,
+        is_kept: bool = False,
+        on_piece: Callable[[LivePiece], None] | None = None,
+    ) -> Waiting:
         """Queues turns; they are decided whether or not anybody waits for the results.
 
         Args:
             turns: consecutive turns of one caller.
             is_kept: whether results are kept for later requests.
+            on_piece: takes pieces of the answer to a single turn while it is written.
         """
         loop = asyncio.get_running_loop()
-        request = Waiting(turns, loop.create_future(), loop.create_future(), is_kept)
+        request = Waiting(turns, loop.create_future(), loop.create_future(), is_kept, on_piece)
         request.ids.add_done_callback(_seen)
         request.results.add_done_callback(_seen)
         self.waiting += len(turns)
@@ -129,7 +140,7 @@ class Gatherer:
             request = self._gathered[0]
             turns += len(request.turns)
             size += sum(len(turn.line) for turn in request.turns)
-            if taken and (turns > MOST_TURNS or size > MOST_BYTES):
+            if taken and (turns > self._most_turns or size > MOST_BYTES):
                 break
             taken.append(self._gathered.popleft())
         return taken
@@ -138,7 +149,8 @@ class Gatherer:
         """Submits the turns of some requests."""
         turns = [turn for request in requests for turn in request.turns]
         try:
-            micro = await self._in_thread(partial(self._runs.submit, turns))
+            is_heard = any(request.on_piece for request in requests)
+            micro = await self._in_thread(partial(self._runs.submit, turns, is_heard=is_heard))
         except ProctorError as error:
             self._fail(requests, error)
             return
@@ -154,8 +166,19 @@ class Gatherer:
         await self._for_ever(self._heard, 0.0)
 
     async def _heard(self) -> None:
-        for run in await self._in_thread(self._runs.ended):
+        heard = await self._in_thread(self._runs.heard)
+        for piece in heard.pieces:
+            self._hand_out(piece)
+        for run in heard.ended:
             self._end(run)
+
+    def _hand_out(self, piece: LivePiece) -> None:
+        """Gives a piece of an answer to the caller who waits for it, if there is one."""
+        each, before = self._under_way.get(piece.run), 0
+        for request in each.requests if each else ():
+            if before <= piece.index < before + len(request.turns) and request.on_piece is not None:
+                request.on_piece(piece)
+            before += len(request.turns)
 
     async def _look(self) -> None:
         """Polls runs whose end has not been reported for a while."""

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Final
 from uuid import uuid4
@@ -17,8 +18,9 @@ from producer.access import Access
 from producer.documents import as_json
 from producer.following.events import as_line
 from producer.http_server import listening, stop_signal
-from producer.serve.chat_packets import read_packet, reply_of
+from producer.serve.chat_packets import ChatPacket, read_packet, reply_of
 from producer.serve.content_runs import submit_content
+from producer.serve.event_streams import PieceQueue, StreamedTurn, stream, wants_events
 from producer.serve.gatherer import Gatherer, Waiting
 from producer.serve.micro_runs import MicroRuns, ServedTurn
 from producer.serve.openapi import openapi_document
@@ -36,9 +38,10 @@ from producer.serve.replies import (
 )
 from producer.serve.thread_requests import decide_only, read_thread, remove_thread
 from producer.serve.tokens import Tokens
-from producer.serve.turn_bodies import read_turns
+from producer.serve.turn_bodies import MOST_TURNS, AcceptedTurn, read_turns
 from producer.service_documents import SubmitDocument
-from shared.errors import ProctorError, RunStateError, UnknownRunError
+from shared.contracts.live_turns import LiveRun
+from shared.errors import InputError, ProctorError, RunStateError, UnknownRunError
 from shared.ledger import Keep
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
@@ -60,6 +63,8 @@ class ServeOptions:
 
     tokens: Tokens
     summary_policy: str
+    live: LiveRun | None = None
+    """The model that answers turns; None: turns are decided only."""
     deadline_s: float = 30.0
     """How long a caller waits for decisions unless it says otherwise."""
     max_waiting: int = 10_000
@@ -81,7 +86,11 @@ class Service:
     def __init__(self, access: Access, options: ServeOptions) -> None:
         self._access, self._options = access, options
         self._gatherers = {
-            name: Gatherer(MicroRuns(access, name, options.summary_policy, options.keep), options.max_waiting)
+            name: Gatherer(
+                MicroRuns(access, name, options.summary_policy, options.keep, options.live),
+                options.max_waiting,
+                1 if options.live else MOST_TURNS,
+            )
             for name in options.tokens.namespaces
         }
         self._is_draining = False
@@ -167,10 +176,14 @@ class Service:
         """Describes the service."""
         return reply(msgspec.json.encode(openapi_document()))
 
-    async def turns(self, request: web.Request) -> web.Response:
+    async def turns(self, request: web.Request) -> web.StreamResponse:
         """Decides turns, and waits for the decisions."""
         gatherer = self._open_gatherer(request)
         body = read_turns(await request.read())
+        if wants_events(request):
+            if body.is_list:
+                raise InputError("body: events are of one turn", hint="send a turn, or take JSON")
+            return await self._streamed(request, gatherer, body.turns[0], lambda found, _: of_turn(found))
         if request.query.get("wait") == "0":
             return reply(AcceptedReply(await gatherer.accept(body.turns, is_kept=True).ids), 202)
         waiting = gatherer.accept(body.turns)
@@ -185,11 +198,13 @@ class Service:
         found = await asyncio.to_thread(runs.kept_result, path_of(request).turn)
         return of_turn(found) if found else reply(b'{"status":"pending"}', 202)
 
-    async def chat(self, request: web.Request) -> web.Response:
+    async def chat(self, request: web.Request) -> web.StreamResponse:
         """Decides the turn of a packet, as the document's server does."""
         gatherer = self._open_gatherer(request)
         packet, turn = read_packet(await request.read())
         found: Sequence[ServedTurn]
+        if packet.is_stored and wants_events(request):
+            return await self._streamed(request, gatherer, turn, partial(_of_packet, packet))
         if not packet.is_stored:
             policy = self._options.summary_policy
             found = [await asyncio.to_thread(decide_only, self._access, request[NAMESPACE], turn, policy)]
@@ -200,7 +215,7 @@ class Service:
             if decided is None:
                 return self._late(request, waiting)
             found, ids = decided, await waiting.ids
-        return of_turn(found[0]) if found[0].problem else reply(reply_of(packet, found[0], ids[0]))
+        return _of_packet(packet, found[0], ids[0])
 
     async def thread(self, request: web.Request) -> web.Response:
         """Answers the state of a thread."""
@@ -285,6 +300,25 @@ class Service:
             raise QueueFullError(f"{gatherer.waiting:,} turns wait", hint="send again after a moment")
         return gatherer
 
+    async def _streamed(
+        self,
+        request: web.Request,
+        gatherer: Gatherer,
+        turn: AcceptedTurn,
+        finished: Callable[[ServedTurn, str], web.Response],
+    ) -> web.StreamResponse:
+        """Decides a turn, and sends its answer while it is written."""
+        pieces = PieceQueue()
+        waiting = gatherer.accept([turn], on_piece=pieces.put)
+        streamed = StreamedTurn(
+            waiting,
+            pieces,
+            _deadline_of(request, self._options.deadline_s),
+            lambda found: finished(found, waiting.ids.result()[0]),
+            lambda: self._late(request, waiting),
+        )
+        return await stream(request, streamed)
+
     async def _decided(self, request: web.Request, waiting: Waiting) -> Sequence[ServedTurn] | None:
         """Waits for results until the deadline of a request; None if it passes."""
         deadline_s = _deadline_of(request, self._options.deadline_s)
@@ -299,6 +333,11 @@ class Service:
         deadline_s = _deadline_of(request, self._options.deadline_s)
         what = f"no decision within {deadline_s:g} s; the turns count, and are decided later"
         return reply(ErrorReply(ServiceError("deadline", what), ids=ids), 504)
+
+
+def _of_packet(packet: ChatPacket, found: ServedTurn, row_id: str) -> web.Response:
+    """Makes the response to a packet whose turn has ended."""
+    return of_turn(found) if found.problem else reply(reply_of(packet, found, row_id))
 
 
 class Named(msgspec.Struct, frozen=True):

@@ -14,19 +14,22 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Raw, Struct
 from msgspec.json import Decoder, Encoder
+from msgspec.structs import replace
 
 from producer.access import Access
 from producer.run_ids import SERVED_PREFIX
 from producer.serve.turn_bodies import AcceptedTurn
-from producer.turns.load import TurnColumns, chunked
+from producer.turns.load import TurnColumns, asked, chunked
 from producer.turns.report.opened_rows import outcome, result_line
 from shared import keys
 from shared.clock import now_ms
+from shared.codecs.live_pieces import PIECE_START, LivePiece, decode_piece
 from shared.codecs.turn_batches import unpack_batch
+from shared.contracts.live_turns import LiveRun
 from shared.errors import UnknownRunError
 from shared.kinds import TURNS
 from shared.ledger import Keep, Wake
-from shared.ledger.bounds import FIRST_LAYOUT
+from shared.ledger.bounds import FIRST_LAYOUT, TARGETS_LAYOUT
 from shared.names import FINAL_STATES, Outcome
 from shared.redaction import ID_DIGITS, Redactor, redactor_of
 from shared.runs import RunInfo
@@ -41,8 +44,8 @@ RESULTS_TTL_S: Final = 3_600
 """How long a micro-run waits to be folded, if all servers of its namespace are gone."""
 WAIT_S: Final = 1
 """How long one wait for ended runs takes, in whole seconds."""
-MOST_ENDED: Final = 200
-"""Runs that one wait returns."""
+MOST_HEARD: Final = 200
+"""Messages that one wait returns."""
 LATENCY_BOUNDS_MS: Final = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 1_000, 5_000)
 """Upper bounds of the counters of latency; what is above the last is counted as `more`."""
 
@@ -99,6 +102,15 @@ class MicroRun:
     wakes: Sequence[Wake] = field(default=())
 
 
+class Heard(NamedTuple):
+    """What workers have told a server."""
+
+    ended: Sequence[str]
+    """Runs that have ended."""
+    pieces: Sequence[LivePiece]
+    """Pieces of answers that are being written."""
+
+
 class MicroRuns:
     """Submits, reads and folds the micro-runs of one server.
 
@@ -107,17 +119,25 @@ class MicroRuns:
         namespace: namespace of the threads.
         summary_policy: as for a run of turns.
         keep: how much of the turns is kept.
+        live: the model that answers; None: turns are decided only.
     """
 
-    def __init__(self, access: Access, namespace: str, summary_policy: str, keep: Keep) -> None:
+    def __init__(
+        self, access: Access, namespace: str, summary_policy: str, keep: Keep, live: LiveRun | None = None
+    ) -> None:
         self._access, self.namespace, self._policy, self._keep = access, namespace, summary_policy, keep
+        self._live = live
         self._redactor = redactor_of(access.settings)
         self.listener = token_hex(8)
         """Name under which the ledger reports the runs that have ended."""
         self._made = 0
 
-    def submit(self, turns: Sequence[AcceptedTurn]) -> MicroRun:
+    def submit(self, turns: Sequence[AcceptedTurn], *, is_heard: bool = False) -> MicroRun:
         """Submits turns as a run; their order in a thread is the order in which runs are submitted.
+
+        Args:
+            turns: in their order.
+            is_heard: whether somebody waits to see answers while they are written.
 
         Raises:
             ProctorError: Redis does not accept it; whether workers decide the turns is then unknown.
@@ -131,6 +151,7 @@ class MicroRuns:
             list(range(len(turns))), [turn.thread for turn in turns], [turn.line for turn in turns]
         )
         [chunk] = chunked([columns], turns=len(turns))
+        live = replace(self._live, listener=self.listener) if self._live and is_heard else self._live
         snapshot = {
             "v": 1,
             "submitted_ms": accepted_ms,
@@ -143,9 +164,9 @@ class MicroRuns:
             namespace=self.namespace,
             key="",
             token=self.listener,
-            snapshot=dumps(snapshot | {"live": None, "model": None}).encode(),
+            snapshot=dumps(snapshot | asked(live)).encode(),
             ttl_s=RESULTS_TTL_S,
-            layout=FIRST_LAYOUT,
+            layout=TARGETS_LAYOUT if live else FIRST_LAYOUT,
             tells=self.listener,
         )
         ledger.load(run, self.listener, chunk.payloads, {CHUNK: chunk.plan})
@@ -153,14 +174,18 @@ class MicroRuns:
         self._access.publisher.publish(wakes)
         return MicroRun(run, turns, accepted_ms, len(chunk.payloads))
 
-    def ended(self) -> list[str]:
-        """Waits for runs that end, at most `WAIT_S`; returns their ids."""
+    def heard(self) -> Heard:
+        """Waits for what workers tell, at most `WAIT_S`."""
         client, key = self._access.client, keys.ended_key(self.listener)
-        first = client.blpop([key], timeout=WAIT_S)
+        first: Any = client.blpop([key], timeout=WAIT_S)
         if first is None:
-            return []
-        more = client.lpop(key, MOST_ENDED) or []
-        return [run.decode() for run in (first[1], *more)]
+            return Heard((), ())
+        more: Any = client.lpop(key, MOST_HEARD)
+        messages: list[bytes] = [first[1], *(more or ())]
+        return Heard(
+            [each.decode() for each in messages if not each.startswith(PIECE_START)],
+            [decode_piece(each) for each in messages if each.startswith(PIECE_START)],
+        )
 
     def ended_among(self, runs: Sequence[str]) -> list[str]:
         """Returns those of the runs that have ended or are gone, in case their message was lost."""

@@ -16,6 +16,7 @@ from shared.contracts.turns import Turn
 VERSION: Final = "1"
 REF: Final = "#/components/schemas/{}"
 JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
 
 Object = Mapping[str, Any]
 
@@ -72,7 +73,8 @@ def _schemas() -> dict[str, Any]:
             },
         ]
     }
-    return {**sent["$defs"], **answered, "TurnBody": body, "TurnResults": several}
+    either = {"anyOf": [_ref("TurnResult"), _ref("TurnResults")]}
+    return {**sent["$defs"], **answered, "TurnBody": body, "TurnResults": several, "TurnReply": either}
 
 
 def _ref(name: str) -> dict[str, str]:
@@ -86,6 +88,16 @@ def _answers(*named: tuple[int, str, str]) -> dict[str, Any]:
         str(status): {"description": text, **({"content": {JSON: {"schema": _ref(name)}}} if name else {})}
         for status, text, name in every
     }
+
+
+def _answered(text: str, name: str) -> dict[str, Any]:
+    """Describes the reply to what a model may answer: a document, or events."""
+    events = (
+        "Server-sent events, if `Accept` has them: `decision` {decision}, `delta` {text}, `restart` {},"
+        " and at the end `done` with the document or `error`."
+    )
+    written = {"schema": {"type": "string", "description": events}}
+    return {"200": {"description": text, "content": {JSON: {"schema": _ref(name)}, EVENTS: written}}}
 
 
 def _sends(name: str) -> dict[str, Any]:
@@ -147,13 +159,13 @@ _PATHS: Final[Object] = {
             ],
             "requestBody": _sends("TurnBody"),
             "responses": _answers(
-                (200, "The result, or `results` in the order of the turns.", "TurnResult"),
                 (202, "Stored; with `wait=0`.", "AcceptedReply"),
                 _CONFLICT,
                 _REFUSED,
                 _LATE,
                 *_ERRORS,
-            ),
+            )
+            | _answered("The result, or `results` in the order of the turns.", "TurnReply"),
         }
     },
     "/v1/turns/{turn}": {
@@ -176,12 +188,12 @@ _PATHS: Final[Object] = {
             "parameters": [_TIMEOUT],
             "requestBody": _sends("ChatPacket"),
             "responses": _answers(
-                (200, "Decision, memento, affect and trace.", "ChatReply"),
                 _CONFLICT,
                 _REFUSED,
                 _LATE,
                 *_ERRORS,
-            ),
+            )
+            | _answered("Decision, memento, affect and trace.", "ChatReply"),
         }
     },
     "/v1/threads/{thread}": {

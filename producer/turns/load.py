@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, compress, pairwise
 from operator import ne
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import to_builtins
 from msgspec.json import Encoder
@@ -23,6 +23,7 @@ from producer.options import SubmitOptions
 from producer.turns.fast_turns import NOT_ORDINARY, decode_ordinary
 from shared.codecs.turn_batches import pack_batch
 from shared.contracts.live_turns import SNAPSHOT_KEY as LIVE_KEY
+from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.errors import InputError, UsageError
 from shared.ledger import ChunkPlan
@@ -74,22 +75,30 @@ class TurnColumns(NamedTuple):
         return TurnColumns(self.indexes[start:end], self.threads[start:end], self.raws[start:end])
 
 
+def asked(live: LiveRun | None) -> dict[str, Any]:
+    """Returns what the snapshot of a run says of the model that answers its turns."""
+    if live is None:
+        return {"live": None, "model": None}
+    return {"live": live.live, "model": live.target.model, LIVE_KEY: to_builtins(live)}
+
+
 def load_turns(source: Source, options: SubmitOptions) -> RunInput:
     """Loads conversation turns, streamed: reading the chunks may raise an `InputError`."""
     live, once = options.live, options.signals_once
     columns = turn_columns(source)
     if options.redactor is not None:
         columns = redacted_turns(columns, options.redactor)
-    policy = {"summary_policy": options.summary_policy} | ({SIGNALS_ONCE: True} if once else {})
+    own: dict[str, Any] = {SIGNALS_ONCE: True} if once else {}
+    policy = {"summary_policy": options.summary_policy, **own}
     settings = [options.summary_policy, *([SIGNALS_ONCE] if once else [])]
     layout = OPTIONS_LAYOUT if once else FIRST_LAYOUT
     if live is None:
         groups = chunked(columns, turns=options.chunk_turns)
-        return RunInput(groups, {**policy, "live": None, "model": None}, settings, layout=layout)
+        return RunInput(groups, policy | asked(None), settings, layout=layout)
     results = {**live.target.place, "temperature": live.temperature}
     return RunInput(
         chunked(columns, turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
-        {**policy, "live": live.live, "model": live.target.model, LIVE_KEY: to_builtins(live)},
+        policy | asked(live),
         [*settings, f"live={live.live}", *(f"{key}={each}" for key, each in results.items())],
         layout=TARGETS_LAYOUT,
     )

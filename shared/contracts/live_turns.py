@@ -34,6 +34,8 @@ class LiveRun(msgspec.Struct, frozen=True, gc=False):
     """Maximum concurrent calls, across all workers; None for no limit."""
     prices: Mapping[str, GivenPrice] = {}
     """Prices by model, where the usual ones are not known."""
+    listener: str = ""
+    """Name of a process that is sent the answers while they are written; see `shared.codecs.live_pieces`."""
 
     @classmethod
     def from_snapshot(cls, snapshot: Mapping[str, Any]) -> Self | None:

@@ -47,6 +47,8 @@ DEAD_CAP: Final = 100_000
 """Most entries of the dead set; the oldest go first."""
 TOLD_MS: Final = 300_000
 """How long a listener that is gone keeps the names of runs that have ended."""
+UNHEARD: Final = 5_000
+"""Messages of a listener from which on pieces of answers, which it can do without, are dropped."""
 ARGUMENT_SLICE: Final = 4_000
 """Most arguments of one Redis command inside a script: Lua's `unpack` ends near 8,000."""
 

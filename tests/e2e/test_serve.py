@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -12,6 +12,7 @@ import pytest
 from proctor import AsyncProducer, Producer, TurnError
 from tests.support.cli import Cli
 from tests.support.eventually import eventually
+from tests.support.model_server import ModelServer, Say
 from tests.support.processes import Process
 
 PACKET = {"threadId": "chat", "message": "I decided: we go with plan B", "clientRequestId": "c1"}
@@ -102,6 +103,68 @@ def test_turns_and_packets_are_decided_while_people_wait(service: Service) -> No
     assert ask("GET", "/v1/threads/chat").status == 404
     assert ask("GET", "/openapi.json").body["openapi"] == "3.1.0"
     assert ask("GET", "/readyz", token="").body == {"status": "ready"}
+
+
+def events_of(response: HTTPResponse) -> Iterator[tuple[str, Any]]:
+    """Reads server-sent events while they come."""
+    name = ""
+    for line in response:
+        word, _, rest = line.decode().strip().partition(": ")
+        if word == "event":
+            name = rest
+        elif word == "data":
+            yield name, json.loads(rest)
+
+
+def written(prompt: str, nth: int) -> Say:
+    """A model that writes slowly, breaks off once, and refuses."""
+    heard = prompt.rpartition("\n")[2]
+    text = json.dumps({"response": f"You said: {heard}", "affect_signal": None, "shape": None})
+    if "never" in heard:
+        return Say("not that", 400)
+    slow_s = 0.4 if "slow" in heard else 0.05
+    return Say(text, end="half" if "breaks" in heard and nth == 1 else "whole", piece_s=slow_s)
+
+
+def test_answers_are_sent_while_a_model_writes_them(cli: Cli) -> None:
+    """The decision comes first, then words, then the result; a caller may leave, and the turn counts."""
+    with ModelServer(written) as model:
+        service = started(cli, "--model", "parrot", "--api-base", model.api_base)
+        place = urlsplit(service.url)
+        connections = []
+
+        def streamed(message: str, path: str = "/v1/turns", **more: Any) -> HTTPResponse:
+            connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
+            connections.append(connection)
+            headers = {"Authorization": f"Bearer {service.token}", "Accept": "text/event-stream"}
+            body = {"threadId": "t", "message": message, **more}
+            connection.request("POST", path, json.dumps(body), headers)
+            return connection.getresponse()
+
+        leaves = streamed("I leave a slow one")
+        assert next(events_of(leaves)) == ("decision", {"decision": "should"})
+        leaves.close()
+        connections.pop().close()
+        events = list(events_of(streamed("it breaks off?", "/v1/chat", meta={"x": 1})))
+        names = [name for name, _ in events]
+        assert (names[0], names[-1], names.count("restart")) == ("decision", "done", 1)
+        words = [data["text"] for name, data in events[names.index("restart") :] if name == "delta"]
+        assert len(words) > 1
+        assert (events[-1][1]["response"], events[-1][1]["etag"]) == ("You said: it breaks off?", "2")
+        assert "".join(words) == events[-1][1]["response"]
+        assert [name for name, _ in events_of(streamed("ok thanks"))] == ["decision", "done"]
+        late = list(events_of(streamed("slow?", "/v1/turns?timeout_s=0.5")))
+        assert (late[-1][0], late[-1][1]["error"]["code"]) == ("error", "deadline")
+        assert list(events_of(streamed("never")))[-1][1]["error"]["message"].endswith("not that")
+        plain = service.ask("POST", "/v1/turns", {"threadId": "t", "message": "more?"}).body
+        assert (plain["response"], plain["etag"]) == ("You said: more?", "5"), "the late turn counts"
+        stale = streamed("x", thread_memento_etag="1")
+        assert (stale.status, json.loads(stale.read())["error"]["code"]) == (409, "etag_conflict")
+        assert service.ask("POST", "/v1/turns", {"turns": []}, Accept="text/event-stream").status == 400
+        for connection in connections:
+            connection.close()
+        assert service.process.stop() == 0
+    assert cli("serve", "--model", "m", "--max-cost", "1").code == 2
 
 
 def test_turns_are_fetched_later_and_files_are_runs(service: Service, cli: Cli) -> None:

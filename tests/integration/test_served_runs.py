@@ -57,7 +57,7 @@ def test_results_come_in_order_and_are_folded_once(
     runs.fold(micro, ())
     assert counted(redis_client) == {}, "a run that goes on is not folded"
     inline_worker.work()
-    assert runs.ended() == [micro.run]
+    assert runs.heard().ended == [micro.run]
     assert runs.ended_among([micro.run, "served-gone-1"]) == [micro.run, "served-gone-1"]
     found = runs.read(micro)
     assert [turn.code[:1] for turn in found] == ["k", "k", "k"]

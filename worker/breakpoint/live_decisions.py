@@ -72,6 +72,10 @@ class OpenTurn(NamedTuple):
     """Position of the turn in the batch."""
     prompt: TurnPrompt
     """The prompt."""
+    item: int
+    """Position of the turn in its run."""
+    decision: str
+    """What was decided of the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,43 +120,45 @@ def decide_live(
     decider = _LiveDecider(plain, answer)
     blocks, question = list[DecidedBlock](), None
     for place, batch in enumerate(batches):
-        block, prompt = _decide_batch(decider, batch)
+        block, unanswered = _decide_batch(decider, batch)
         if block.lines:
             blocks.append(block)
-        if prompt is not None:
-            question = OpenTurn(place, batch.offset + len(block.lines), prompt)
+        if unanswered is not None:
+            offset = batch.offset + len(block.lines)
+            item = unpack_batch(batch.payload)[0][offset]
+            question = OpenTurn(place, offset, unanswered.prompt, item, unanswered.decision)
             break
     outcome = ThreadOutcome(plain.state() or state, blocks, plain.requests.new)
     return LiveOutcome(outcome, question, decider.failures)
 
 
-def _decide_batch(decider: "_LiveDecider", batch: Batch) -> tuple[DecidedBlock, TurnPrompt | None]:
+def _decide_batch(decider: "_LiveDecider", batch: Batch) -> tuple[DecidedBlock, "_UnansweredError | None"]:
     """Decides the turns of a batch up to the first question."""
     indexes, body = unpack_batch(batch.payload)
     end = None if batch.limit is None else batch.offset + batch.limit
     window = slice(batch.offset, end)
     turns = decode_turns(b"\n".join(body.split(b"\n")[window]))
     decider.start_block()
-    answers, prompt = list[CodedLine](), None
+    answers, unanswered = list[CodedLine](), None
     for turn, index in zip(turns, indexes[window], strict=True):
         try:
             answers.append(decider.decide_or_fail(turn, index, batch.policy))
-        except _UnansweredError as unanswered:
-            prompt = unanswered.prompt
+        except _UnansweredError as error:
+            unanswered = error
             break
     codes = [code for code, _ in answers]
     dead = [batch.offset + at for at, code in enumerate(codes) if code.startswith(ERROR_CODE)]
     lines = [line for _, line in answers]
     some = indexes[window][: len(lines)]
-    return DecidedBlock(batch.offset, some, codes, lines, dead, decider.take_figures(codes)), prompt
+    return DecidedBlock(batch.offset, some, codes, lines, dead, decider.take_figures(codes)), unanswered
 
 
 class _UnansweredError(Exception):
     """The flow needs an answer of the model that is not available yet."""
 
-    def __init__(self, prompt: TurnPrompt) -> None:
+    def __init__(self, prompt: TurnPrompt, decision: BreakpointDecision) -> None:
         super().__init__()
-        self.prompt = prompt
+        self.prompt, self.decision = prompt, decision
 
 
 class _GivenUpError(Exception):
@@ -170,6 +176,7 @@ class _SingleAnswerModel:
     called_decisions: frozenset[str]
     recent: Sequence[RecentMessage]
     answer: ModelAnswer | Refusal | None
+    decision: BreakpointDecision = BreakpointDecision.SKIP
     is_avoided: bool = False
     model_answer: ModelAnswer | None = None
     read: ReadReply | None = None
@@ -179,7 +186,7 @@ class _SingleAnswerModel:
         """Returns whether a user turn without a recorded answer is to be answered."""
         if turn.role is not Role.USER or turn.model_shape is not None:
             return False
-        self.is_avoided = decision not in self.called_decisions
+        self.decision, self.is_avoided = decision, decision not in self.called_decisions
         return not self.is_avoided
 
     def retrieve_context(
@@ -196,7 +203,7 @@ class _SingleAnswerModel:
         """Returns the answer, or stops the flow with an exception."""
         answer = self.answer
         if answer is None:
-            raise _UnansweredError(prompt_of(turn.message, context, closure))
+            raise _UnansweredError(prompt_of(turn.message, context, closure), self.decision)
         if isinstance(answer, Refusal):
             raise _GivenUpError(answer)
         self.model_answer = answer

@@ -10,7 +10,9 @@
 An invalid shape counts as none: a summary is taken exactly as given, or not at all.
 """
 
-from typing import Annotated, Any, NamedTuple
+import json
+import re
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -35,6 +37,11 @@ class ReadReply(NamedTuple):
     """Whether there is no object in it, so that all of it is taken for the response."""
 
 
+_FENCE: Final = re.compile(r"```[^\n]*\n\s*")
+_RESPONSE: Final = re.compile(r'"response"\s*:\s*"((?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*)')
+"""The response of an object that is still being written, up to its last whole character."""
+_OPENINGS: Final = ("```", "<think>", "<thinking>")
+"""What a reply may begin with that is not its response."""
 _Line = Annotated[str, Meta(min_length=1, max_length=160)]
 _Lines = Annotated[list[_Line], Meta(max_length=6)]
 
@@ -72,6 +79,33 @@ def read_reply(text: str) -> ReadReply:
         shape,
         has_bad_shape=proposed is not None and shape is None,
     )
+
+
+def response_so_far(text: str) -> str:
+    r"""Returns the response in the beginning of a reply, which may turn out to be another when all is read.
+
+    >>> response_so_far('{"resp'), response_so_far('{"response": "a\\')
+    ('', 'a')
+    >>> response_so_far('```json\n{"response": "a\\nb", "shape": {')
+    'a\nb'
+    >>> response_so_far("Just te"), response_so_far("<thi"), response_so_far('{"response": "\\ud83d')
+    ('Just te', '', '')
+    """
+    body = text.lstrip()
+    if any(opening.startswith(body) for opening in _OPENINGS):
+        return ""
+    if body.startswith("```"):
+        fence = _FENCE.match(body)
+        body = body[fence.end() :] if fence else ""
+    if not body.startswith("{"):
+        return body
+    found = _RESPONSE.search(body)
+    response: str = json.loads(f'"{found[1]}"', strict=False) if found else ""
+    return response.rstrip(_HALVES)
+
+
+_HALVES: Final = "".join(map(chr, range(0xD800, 0xDC00)))
+"""First halves of surrogate pairs, whose second half comes later."""
 
 
 def _object_in(text: str) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from time import monotonic
 from typing import Final, NamedTuple, Protocol
 
 from shared.clock import now_ms
+from shared.codecs.live_pieces import LivePiece, encode_piece
 from shared.codecs.parked_items import decode_parked
 from shared.contracts.live_turns import LiveRun
 from shared.ledger import ClaimedBatch, ClaimedThread, Try
@@ -29,6 +30,7 @@ from worker.breakpoint.prompt import TurnPrompt
 from worker.breakpoint.thread_decider import Batch, Refusal, ThreadOutcome
 from worker.breakpoint.trace import TracedCall
 from worker.executors.claim_loop import ClaimLoop, Finished, PoolItem
+from worker.executors.live_pieces import PieceSender
 from worker.lease_table import LOST, Lease
 from worker.logs import structlog
 from worker.outcomes import Broken, Deferred, Done, EndRun, Released
@@ -216,15 +218,26 @@ class LiveClaim:
         settings = self._settings_of(run)
         if settings is None:
             raise LookupError(f"run {run} has no model")
+        listener = self._listener(settings, run, thread.question)
         try:
             return await self._process.upstream.models.call(
-                request_of(settings, thread.question.prompt),
+                replace(request_of(settings, thread.question.prompt), listener=listener),
                 context_of(settings, run, self._lease.token, is_anew=thread.batch.is_anew),
                 thread.calls,
                 on_send=thread.working,
             )
         except UpstreamError as error:
             return error
+
+    def _listener(self, settings: LiveRun, run: str, question: OpenTurn) -> PieceSender | None:
+        """Returns what hears an answer that somebody waits to see while it is written."""
+        if not settings.listener:
+            return None
+
+        def send(piece: LivePiece) -> None:
+            self._process.upstream.tell(settings.listener, encode_piece(piece))
+
+        return PieceSender(run, question.item, question.decision, send)
 
     def take(self, ended: Sequence[Finished[LiveThread, ModelReply | UpstreamError]]) -> None:
         """Decides threads with their answers, or parks them, and commits that."""
@@ -320,7 +333,13 @@ class LiveClaim:
 
 def request_of(settings: LiveRun, prompt: TurnPrompt) -> ModelRequest:
     """Builds the model request of a question."""
-    return ModelRequest(settings.target, prompt.system, prompt.user, temperature=settings.temperature)
+    return ModelRequest(
+        settings.target,
+        prompt.system,
+        prompt.user,
+        temperature=settings.temperature,
+        is_streamed=bool(settings.listener),
+    )
 
 
 def context_of(settings: LiveRun, run: str, owner: str, *, is_anew: bool) -> CallContext:

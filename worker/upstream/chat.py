@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -17,6 +17,16 @@ ANSWER_TOKENS: Final = 1_024
 """Assumed of an answer when the request sets no limit to it."""
 IMAGE_TOKENS: Final = 1_024
 """What an image costs, about: its bytes say nothing of that."""
+
+
+class TextListener(Protocol):
+    """Hears a streamed answer while it is written; called on the event loop."""
+
+    def begin(self) -> None:
+        """The answer begins; what was heard before belongs to a call that failed."""
+
+    def take(self, text: str, /) -> None:
+        """Takes the next piece of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,8 @@ class ModelRequest:
     """Variables of the case, for an application whose requests are templates over them."""
     run: str = ""
     """The run that asks, for the session of an application; no part of what is asked."""
+    listener: TextListener | None = None
+    """Hears the answer, if it is streamed; likewise."""
 
     @property
     def model(self) -> str:

@@ -18,7 +18,7 @@ from shared.codecs.http_bodies import json_of_body, text_of_body, with_finite_nu
 from shared.contracts.case_vocabulary import CONTENT_FILTER
 from shared.upstream.failure_reasons import FailureReason, reason_of_status
 from shared.upstream.usage import NO_USAGE, Usage, count
-from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.chat import ModelReply, ModelRequest, TextListener
 from worker.upstream.failures import UpstreamError
 from worker.upstream.tool_calls import CallPiece, ToolCallAssembler, unreadable
 
@@ -306,10 +306,13 @@ class StreamReader:
 
     Args:
         protocol: how it is spoken.
+        listener: hears the text.
     """
 
-    def __init__(self, protocol: WireProtocol) -> None:
-        self._protocol = protocol
+    def __init__(self, protocol: WireProtocol, listener: TextListener | None = None) -> None:
+        self._protocol, self._listener = protocol, listener
+        if listener is not None:
+            listener.begin()
         self._line = bytearray()
         self._unread = bytearray()
         self.answer = AnswerAssembler()
@@ -367,6 +370,8 @@ class StreamReader:
             raise unreadable("an event of the reply is no object")
         piece = self._protocol.read_event(event)
         self.answer.take(piece)
+        if self._listener is not None and piece.is_answer and piece.text:
+            self._listener.take(piece.text)
         self.is_ended = self.is_ended or piece.is_end
 
     def finish(self, charset: str | None = "") -> Completion:

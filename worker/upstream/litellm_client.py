@@ -27,7 +27,7 @@ import aiohttp
 from shared.upstream.egress import DEEPEST, egress_error
 from shared.upstream.failure_reasons import FIRST_SERVER_ERROR, OK, FailureReason, reason_of_status
 from shared.upstream.model_target import ModelTarget
-from worker.upstream.chat import ModelReply, ModelRequest, messages_of
+from worker.upstream.chat import ModelReply, ModelRequest, TextListener, messages_of
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
@@ -129,7 +129,7 @@ class LitellmClient:
             async with asyncio.timeout(request.target.timeout_s):
                 reply = await litellm.acompletion(**arguments)
                 if request.is_streamed:
-                    completion, first_ms = await _read_pieces(reply, exchange)
+                    completion, first_ms = await _read_pieces(reply, exchange, request.listener)
                 else:
                     completion, cost = _read(reply), _cost(reply)
         except TimeoutError:
@@ -403,9 +403,11 @@ def _read(reply: Any) -> Completion:
     return completion
 
 
-async def _read_pieces(reply: Any, exchange: HttpExchange) -> tuple[Completion, int | None]:
+async def _read_pieces(
+    reply: Any, exchange: HttpExchange, listener: TextListener | None
+) -> tuple[Completion, int | None]:
     """Reads an answer as it comes; also returns when its first piece came."""
-    reader, size, first_ms = StreamReader(OPENAI_CHAT), 0, None
+    reader, size, first_ms = StreamReader(OPENAI_CHAT, listener), 0, None
     async with aclosing(_pieces(reply)) as pieces:
         async for piece in pieces:
             size += sum(_size(choice.get("delta") or {}) for choice in piece.get("choices") or ())

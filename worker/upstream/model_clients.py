@@ -26,7 +26,7 @@ from shared.upstream.failure_reasons import NOT_FOUND, OK, FailureReason, reason
 from shared.upstream.http_mapping import HttpMapping, HttpSession
 from shared.upstream.model_target import ModelTarget
 from shared.upstream.protocol_names import OPENAI
-from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.chat import ModelReply, ModelRequest, TextListener
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
@@ -239,7 +239,8 @@ class DirectClient:
         if request.target.http is not None:
             return await self._ask_application(request, request.target.http)
         began, protocol = perf_counter(), wire_protocol(request.target)
-        read = partial(_read_pieces, began_s=began) if request.is_streamed else _read_whole
+        in_pieces = partial(_read_pieces, began_s=began, listener=request.listener)
+        read = in_pieces if request.is_streamed else _read_whole
         call = protocol.request(request, needed_key(request.target, self._environment))
         completion, first_ms = await self._sent(request.target, call, partial(read, protocol))
         return completion.as_reply(since_ms(began), first_token_ms=first_ms)
@@ -312,10 +313,10 @@ async def _read_whole(protocol: WireProtocol, response: Response) -> tuple[Compl
 
 
 async def _read_pieces(
-    protocol: WireProtocol, response: Response, began_s: float
+    protocol: WireProtocol, response: Response, began_s: float, listener: TextListener | None
 ) -> tuple[Completion, int | None]:
     """Reads an answer as it comes; also returns when its first piece came."""
-    reader, size, first_ms = StreamReader(protocol), 0, None
+    reader, size, first_ms = StreamReader(protocol, listener), 0, None
     async for piece in response.content.iter_any():
         size += len(piece)
         if size > MAX_REPLY_BYTES:

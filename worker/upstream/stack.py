@@ -37,7 +37,7 @@ NAMES: Final = (
     "look_up", "keep_answer", "renew_leads",
     "reserve", "settle_cost", "renew_reservations",
     "answered", "unreached", "absent",
-    "add_counts",
+    "add_counts", "tell_piece",
 )  # fmt: skip
 """The scripts of `lua/`, which stand on the ledger's keys, numbers and functions."""
 RENEWALS: Final = 3
@@ -98,6 +98,15 @@ class UpstreamStack:
             self.contacts,
             key_of=lambda request: credentials.key_of(request, os.environ),
         )
+
+    def tell(self, listener: str, piece: bytes) -> None:
+        """Sends a piece of an answer to a process that listens; only on the event loop.
+
+        Args:
+            listener: its name.
+            piece: see `shared.codecs.live_pieces`.
+        """
+        self._scripts.post("tell_piece", listener, piece)
 
     def close(self) -> None:
         """Ends its thread, after what was posted before; nothing can be called any more."""

@@ -5,7 +5,10 @@ from pathlib import Path
 import click
 
 from producer.cli.options.global_options import command as declare
+from producer.cli.options.option_groups import option_group
+from producer.cli.options.run_options import ModelOptions
 from producer.cli.session import Session, pass_session
+from shared.errors import UsageError
 
 DEFAULT_PORT = 7358
 
@@ -28,16 +31,27 @@ DEFAULT_PORT = 7358
     metavar="FILE",
     help="Tokens of callers, each with its namespace [default: one token, which is printed].",
 )
+@option_group("models", ModelOptions, models="Model that answers turns; without one they are decided only.")
 @click.option("--processes", type=click.IntRange(0, 256), metavar="N", help="Worker processes [default: 1].")
 @pass_session
 def command(
-    session: Session, *, host: str, port: int, tokens_file: Path | None, processes: int | None
+    session: Session,
+    *,
+    host: str,
+    port: int,
+    tokens_file: Path | None,
+    models: ModelOptions,
+    processes: int | None,
 ) -> int:
     """Decide turns of conversations over HTTP, while people talk.
 
     Turns go through the queue, the ledger and the workers of runs. Without a server's URL it starts the
     embedded Redis, and workers if none is alive.
+
+    With --model the answer to a turn is written by it, and sent while it is written to who asks for events.
     """
+    if models.max_cost is not None:
+        raise UsageError("--max-cost is for runs, which end", hint="limit the calls: proctor limits")
     from producer.cli import live_service  # noqa: PLC0415 - start-up: aiohttp costs 150 ms
 
-    return live_service.serve(session, host, port, tokens_file, processes)
+    return live_service.serve(session, (host, port), tokens_file, models, processes)
