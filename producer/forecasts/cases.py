@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -56,12 +56,24 @@ class _Bill:
     """The service tier that judges are asked in."""
     usd: float | None = 0.0
     calls: int = 0
+    is_cached: bool = True
+    """Whether equal questions are asked once."""
+    asked_once: set[str] = field(default_factory=set)
+    """Questions that are the same for all outputs."""
 
     def add(self, model: str, usage: Usage, *, times: int) -> None:
         """Adds equal calls."""
         each = cost_of(model, usage, self.prices)
         self.usd = None if self.usd is None or each is None else self.usd + each * times
         self.calls += times
+
+    def add_once(self, model: str, usage: Usage, question: Any, *, times: int) -> None:
+        """Adds calls whose replies come from the cache after the first."""
+        key = json.dumps([model, question])
+        if key not in self.asked_once:
+            self.add(model, usage, times=1 if self.is_cached else times)
+        if self.is_cached:
+            self.asked_once.add(key)
 
 
 def contents(source: Source, options: SubmitOptions) -> FileContents:
@@ -152,8 +164,8 @@ def estimated(plan: PlannedRun) -> RunEstimate:
     """Estimates the calls and the cost of a run."""
     run = plan.run
     judge_tier = run.judge_params.get(SERVICE_TIER, "")
-    models, judges, checks = (_Bill(run.prices, judge_tier) for _ in range(3))
     called = {name for name, target in run.models.items() if not (run.recorded or target.is_echo)}
+    models, judges, checks = (_Bill(run.prices, judge_tier, is_cached=run.cache) for _ in range(3))
     prompt_tokens, is_assumed = 0, False
     for item in plan.asked:
         asked_of, times = plan.models_of(item), item.repeat
@@ -200,6 +212,10 @@ def _add_checks(bill: _Bill, checks: Sequence[Check], prompt: int, answer: int, 
         usage = Usage(about, 0)
         if isinstance(asks, AsksJudges):
             usage = Usage(about + JUDGE_TOKENS + prompt, asks.reply_tokens, service_tier=bill.tier)
+            if asks.before is not None and (first := asks.before.check(check)) is not None:
+                size = estimate_text_tokens(first.argument) + JUDGE_TOKENS
+                before = Usage(size, asks.before.asks.reply_tokens, service_tier=bill.tier)
+                bill.add_once(first.models[0], before, first.argument, times=times)
         for model in check.models:
             bill.add(model, usage, times=times)
 

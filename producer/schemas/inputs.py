@@ -58,7 +58,7 @@ def check_definition() -> dict[str, Any]:
     """Returns the schema of one check as people write it.
 
     >>> check_definition()["anyOf"][0]["enum"]
-    ['json', 'refusal', 'no_refusal']
+    ['json', 'refusal', 'no_refusal', 'answer_relevance']
     """
     bare = [kind.name for kind in ROWS if kind.takes_bare_word]
     return {
@@ -101,5 +101,20 @@ def _option(name: str, wanted: Any) -> dict[str, Any]:
 
 
 def _of_type(wanted: Any) -> dict[str, Any]:
-    """The schema of a type, as it is written."""
-    return TypeAdapter(wanted).json_schema()
+    """The schema of a type, as it is written, with its models in their places."""
+    schema = TypeAdapter(wanted).json_schema()
+    found: dict[str, Any] = _inlined(schema, schema.pop("$defs", {}))
+    return found
+
+
+def _inlined(schema: Any, models: Mapping[str, Any]) -> Any:
+    """Puts models in place of the references to them."""
+    match schema:
+        case {"$ref": str(name)}:
+            return _inlined(models[name.removeprefix("#/$defs/")], models)
+        case dict():
+            return {key: _inlined(value, models) for key, value in schema.items()}
+        case list():
+            return [_inlined(each, models) for each in schema]
+        case _:
+            return schema

@@ -170,13 +170,30 @@ class Evaluation:
             return kind.nested.run(check, subject, self)
         if kind.asks is None:
             raise AssertionError(check.check)
-        question = question_of(check, kind.asks, subject)
+        return self._asked(check, kind.asks, subject)
+
+    def _asked(self, check: Check, asks: AsksJudges | AsksEmbeddings, subject: Subject) -> Score:
+        """The score of a check that asks models; skipped as long as a question has no answer."""
+        complete = check
+        if isinstance(asks, AsksJudges):
+            if asks.known is not None and (known := asks.known(check, subject)) is not None:
+                return known
+            if asks.before is not None and (first := asks.before.check(check)) is not None:
+                _, prepared = self._answer(question_of(first, asks.before.asks, Subject("")))
+                if prepared.value is None or prepared.error:
+                    return prepared
+                complete = asks.before.completed(check, prepared)
+        key, answer = self._answer(question_of(complete, asks, subject))
+        if key in self._answers:
+            self._answered[key] = (check, answer)
+        return answer
+
+    def _answer(self, question: Question) -> tuple[bytes, Score]:
+        """The answer to a question with its key; one that was not asked is listed."""
         answer = self._answers.get(question.key)
         if answer is None:
             self.questions[question.key] = question
-            return skipped(NOT_ASKED)
-        self._answered[question.key] = (check, answer)
-        return answer
+        return question.key, skipped(NOT_ASKED) if answer is None else answer
 
     def _with_verdict(self, check: Check, score: Score) -> Score:
         """The score with whether the check passes."""

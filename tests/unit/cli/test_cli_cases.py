@@ -77,6 +77,15 @@ def test_a_recorded_run_asks_nobody(bench: Path, tmp_path: Path, capsys: pytest.
     assert out.splitlines()[-1] == "outputs   1 recorded; no model under test is called"
 
 
+@pytest.mark.parametrize(("cache", "calls"), [("true", 7), ("false", 8)])
+def test_steps_of_a_grade_are_counted_once(tmp_path: Path, cache: str, calls: int) -> None:
+    """Two checks of two answers, one with steps to be written; with a panel twice, but for the steps."""
+    checks = "[{g_eval: Clear., models: [m, judge]}, {factuality: Paris., model: judge}]"
+    text = f"{HEAD}default_checks: {checks}\ntest_cases: [{{input: Hi}}]{PRICED}"
+    found = plan(write(tmp_path, text.replace("config: {", f"config: {{cache: {cache}, ")))
+    assert estimated(found).check_calls == calls
+
+
 def test_freeform_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A bench without criteria says so before it is run; the default judge has nothing to judge."""
     out = result_of(capsys, "validate", write(tmp_path, HEAD.replace("[m]", "[openai/m]") + CASES))[1]

@@ -4,9 +4,10 @@ from typing import Any, Final
 
 import pytest
 
+from shared.contracts.checks import Check
 from tests.support.checking import call, outcome
 from worker.validation.checks import Answer
-from worker.validation.checks.rubric import read_grade
+from worker.validation.checks.rubric import SCORING
 from worker.validation.pipeline import validate
 
 TOOLS: Final = Answer(tool_calls=[call("f", '{"city": "Zürich", "n": 2}'), call("g")])
@@ -129,4 +130,4 @@ def test_a_case_by_its_checks(case: dict[str, Any], *, passed: bool, score: floa
 )
 def test_a_judges_reply(reply: str, score: float | None) -> None:
     """What is not one number from 0 to 1 is no score; a fence goes before prose."""
-    assert read_grade(reply).score == score
+    assert SCORING.grade_of(Check("rubric"), reply).score == score

@@ -94,6 +94,8 @@ class Subject:
     """Runs patterns and people's functions; None: patterns in this process, functions not at all."""
     is_lenient: bool = False
     """Whether JSON amid prose counts too (`json_extraction: lenient`)."""
+    whole: "Subject | None" = None
+    """The whole output, where the text is a part of it."""
     _parsed: Parsed | None = None
     _object: Parsed | None = None
 
@@ -150,6 +152,7 @@ class Subject:
             self.expected,
             self.sandbox,
             is_lenient=self.is_lenient,
+            whole=self.whole or self,
             _parsed=Parsed(value),
         )
 
@@ -270,6 +273,18 @@ def join_list(_: Any, checks: Sequence[Any]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """What a judge is asked first, once for all outputs: the same question comes from the cache."""
+
+    check: Callable[[Check], Check | None]
+    """The check that is asked about no output, with the first judge alone; None: nothing has to be asked."""
+    asks: "AsksJudges"
+    """How it is asked."""
+    completed: Callable[[Check, Score], Check]
+    """The check with what the reply says."""
+
+
+@dataclass(frozen=True, slots=True)
 class AsksJudges:
     """A kind whose score is what judges say: each is asked the same, and more than half of them decide."""
 
@@ -281,6 +296,10 @@ class AsksJudges:
     """The score by all votes; `unavailable` where too few judges could be asked to decide."""
     reply_tokens: int
     """Assumed length of a reply, for forecasts."""
+    before: Before | None = None
+    """What is asked first; None: nothing."""
+    known: Callable[[Check, Subject], Score | None] | None = None
+    """The score of what no judge has to be asked about; None: there always is a question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ OPTION_EXAMPLES: Final[Mapping[str, str]] = {
     "model": "openai/gpt-4o-mini",
     "models": "[openai/gpt-4o, openai/gpt-4o-mini]",
     "prompt": "'Is this polite? {{ output }}'",
+    "choices": "{good: 1, fair: 0.5, bad: 0}",
+    "scores": "{superset: 0.6}",
 }
 """What the hints of errors show."""
 
@@ -192,7 +194,7 @@ class _Parser:
             raise _unknown(word, path)
         if not kind.takes_bare_word:
             raise WrongInput(f"{word} needs an argument", f"write {kind.example}", path=path)
-        return Check(word)
+        return Check(word, **_with_threshold(kind, {}, path))
 
     def _argument(
         self, kind: CheckKind, value: Any, path: Path, *, is_inner: bool
@@ -243,6 +245,9 @@ def _kind_of(entry: Mapping[str, Any], path: Path) -> CheckKind:
 
 def _unknown(name: str, path: Path) -> WrongInput:
     """Refuses a name that is no check."""
+    if name == "select_best":
+        hint = "write pairwise: {model: …, criterion: …} on the bench, and run it with --rank"
+        return WrongInput("select_best compares the answers of models, a check looks at one", hint, path=path)
     return WrongInput(f"unknown check {name!r}", _nearest(name, list(CHECK_KINDS)), path=path)
 
 

@@ -6,6 +6,23 @@ from typing import Any, Final, Literal
 from worker.validation.checks.bleu import References, bleu
 from worker.validation.checks.called_tools import TOOL_CALL, TOOL_CALLS, tool_call_title, tool_calls_title
 from worker.validation.checks.combinations import ALL, ANY, NOT, not_title
+from worker.validation.checks.graded import (
+    ANSWER_RELEVANCE,
+    CLOSED_QA,
+    CONTEXT_FAITHFULNESS,
+    CONTEXT_PRECISION,
+    CONTEXT_RECALL,
+    FACTUALITY,
+    FACTUALITY_OPTIONS,
+    G_EVAL,
+    Context,
+    GEvalArgument,
+    PrecisionArgument,
+    RecallArgument,
+    g_eval_title,
+    kind_title,
+    recall_title,
+)
 from worker.validation.checks.json_values import Schema, json_equals, json_found, json_schema
 from worker.validation.checks.kind import CheckKind
 from worker.validation.checks.length import LENGTH_OPTIONS, Bounds, length, length_title
@@ -24,7 +41,7 @@ from worker.validation.checks.recorded_figures import (
 from worker.validation.checks.refusal import no_refusal, refusal
 from worker.validation.checks.regex import Pattern, regex
 from worker.validation.checks.rouge_l import rouge_l
-from worker.validation.checks.rubric import AT_LEAST, RUBRIC, RUBRIC_OPTIONS
+from worker.validation.checks.rubric import AT_LEAST, JUDGE_OPTIONS, RUBRIC, RUBRIC_OPTIONS
 from worker.validation.checks.similar import SIMILAR, SIMILAR_OPTIONS
 from worker.validation.checks.texts import (
     TEXT_OPTIONS,
@@ -293,6 +310,88 @@ ROWS: Final = (
         is_scored=True,
         asks=RUBRIC,
         at_least=AT_LEAST,
+    ),
+    CheckKind(
+        "factuality",
+        "a judge finds that the facts of the output agree with the expected statement, by `scores`",
+        "{factuality: The capital of France is Paris., model: openai/gpt-4o-mini}",
+        "It is Paris, on the Seine.",
+        argument=PartOfText,
+        options={**JUDGE_OPTIONS, **FACTUALITY_OPTIONS},
+        is_scored=True,
+        asks=FACTUALITY,
+        at_least=AT_LEAST,
+    ),
+    CheckKind(
+        "closed_qa",
+        "a judge says yes: as an answer to the input, the output meets the criterion",
+        "{closed_qa: Names one city., model: openai/gpt-4o-mini}",
+        "Paris",
+        argument=PartOfText,
+        options=JUDGE_OPTIONS,
+        is_scored=True,
+        asks=CLOSED_QA,
+        at_least=AT_LEAST,
+    ),
+    CheckKind(
+        "g_eval",
+        "a judge's grade by steps, which are given or written once by the judge, reaches `at_least`",
+        "{g_eval: {criteria: Is coherent., steps: [Look for contradictions.]}, model: openai/gpt-4o-mini}",
+        "Paris is the capital of France.",
+        argument=GEvalArgument,
+        options=JUDGE_OPTIONS,
+        is_scored=True,
+        asks=G_EVAL,
+        at_least=AT_LEAST,
+        title=g_eval_title,
+    ),
+    CheckKind(
+        "answer_relevance",
+        "the share of its statements that address the question, which is the input or the argument",
+        "{answer_relevance: '{{ question }}', model: openai/gpt-4o-mini}",
+        "It is Paris.",
+        argument=PartOfText | None,
+        options=JUDGE_OPTIONS,
+        is_scored=True,
+        takes_bare_word=True,
+        asks=ANSWER_RELEVANCE,
+        at_least=AT_LEAST,
+    ),
+    CheckKind(
+        "context_recall",
+        "the share of the statements of an expected answer that the context has",
+        "{context_recall: {context: '{{ context }}', expected: It is Paris.}, model: openai/gpt-4o-mini}",
+        "Paris",
+        argument=RecallArgument,
+        options=JUDGE_OPTIONS,
+        is_scored=True,
+        asks=CONTEXT_RECALL,
+        at_least=AT_LEAST,
+        title=recall_title,
+    ),
+    CheckKind(
+        "context_precision",
+        "the passages of the context that are useful for the question come first, as their average precision",
+        "{context_precision: '{{ context }}', model: openai/gpt-4o-mini}",
+        "Paris",
+        argument=PrecisionArgument,
+        options=JUDGE_OPTIONS,
+        is_scored=True,
+        asks=CONTEXT_PRECISION,
+        at_least=AT_LEAST,
+        title=kind_title,
+    ),
+    CheckKind(
+        "context_faithfulness",
+        "the share of the claims of the output that follow from the context",
+        "{context_faithfulness: '{{ context }}', model: openai/gpt-4o-mini}",
+        "Paris",
+        argument=Context,
+        options=JUDGE_OPTIONS,
+        is_scored=True,
+        asks=CONTEXT_FAITHFULNESS,
+        at_least=AT_LEAST,
+        title=kind_title,
     ),
     CheckKind(
         "all",
