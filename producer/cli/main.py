@@ -60,6 +60,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Help": {
         "decide": "Classify one message locally, without a queue.",
         "validate": "Check a file without submitting it.",
+        "convert": "Translate an evaluation of another tool into a bench.",
         "data": "List which cases differ between two files or runs.",
         "models": "List the models of a configuration, with their keys and prices.",
         "sample-api": "Serve a sample API and sample models; no key needed.",

@@ -1,0 +1,1 @@
+"""Translates evaluations of other tools into benches: read with their places, translated, written."""

@@ -1,0 +1,282 @@
+"""Translates assertions into checks."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from producer.convert.nunjucks import Variables, is_nunjucks, to_jinja
+from producer.convert.promptfoo.assertion_types import TYPES
+from producer.convert.promptfoo.csv_rows import split_texts
+from producer.convert.promptfoo.models import model_name
+from producer.convert.promptfoo.patterns import to_python
+from producer.convert.promptfoo.suite import Assertion
+from producer.load.yaml_text import parse_yaml
+from shared.errors import WrongInput
+from shared.templates.template_rendering import render
+
+Check = dict[str, Any]
+"""A check as a bench has it."""
+_DEFAULT_THRESHOLDS: Final = {"similar": 0.75, "similar:cosine": 0.75, "bleu": 0.5, "rouge-n": 0.75}
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    "moderation": "no check asks a moderation service",
+    "guardrails": "answers of guardrails are not recorded",
+    "classifier": "no check asks a classifier",
+    "webhook": "checks call no addresses of yours: use `javascript`, or an installed check",
+    "pi": "no check asks this service",
+    "search-rubric": "judges do not search: use `rubric`",
+    "agent-rubric": "judges run no tools: use `rubric`",
+    "ruby": "checks are not written in Ruby: use `javascript` or `python`",
+    "perplexity": "log probabilities are not recorded",
+    "perplexity-score": "log probabilities are not recorded",
+    "max-score": "checks do not compare answers: `proctor rank` does",
+    "skill-used": "skills of agents are not recorded",
+    "conversation-relevance": "no check reads a whole conversation: use `rubric`",
+}
+"""Types without a counterpart, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the assertions of a test are translated with."""
+
+    variables: Variables
+    """The values of variables in all cases that share the check."""
+    values: Mapping[str, Any] | None
+    """The variables of the only case; None: it is shared by several."""
+    grader: str | None
+    """Model of graded checks."""
+    embedder: str | None
+    """Model that compares meanings."""
+    rubric_prompt: Any = None
+    """How the grader is asked."""
+    tools: Any = ()
+    """Tools that the models are offered."""
+    is_averaged: bool = False
+    """Whether the mean score decides, so that sets count by theirs."""
+    left: list[tuple[Assertion, str, str]] = field(default_factory=list)
+    """What was left."""
+
+
+class PerCase(Exception):  # noqa: N818 - it is no error: the check is made for each case
+    """A check holds variables where checks have no templates."""
+
+
+def to_check(assertion: Assertion, context: Context) -> Check | None:
+    """Translates an assertion.
+
+    Args:
+        assertion: the assertion.
+        context: what it is translated with.
+
+    Returns:
+        The check; None where there is none, which is then listed in the context.
+
+    Raises:
+        PerCase: it needs the variables of a single case.
+    """
+    try:
+        return _translated(assertion, context)
+    except WrongInput as error:
+        context.left.append((assertion, f"assertion {assertion.type}", error.args[0]))
+        return None
+
+
+def _translated(assertion: Assertion, context: Context) -> Check | None:
+    kind = assertion.type.removeprefix("not-")
+    if kind == "assert-set":
+        return _with_options(_set(assertion, context), assertion, context)
+    make = _KINDS.get(kind)
+    if make is None:
+        known = kind in TYPES or kind.startswith(("trajectory:", "trace-", "promptfoo:"))
+        usual = "agents' steps are not recorded" if known else "promptfoo has no such type"
+        raise WrongInput(_ELSEWHERE.get(kind, usual))
+    check = make(assertion, context)
+    if assertion.type.startswith("not-"):
+        check = {"not": check}
+    return _with_options(check, assertion, context)
+
+
+def _with_options(check: Check, assertion: Assertion, context: Context) -> Check:
+    """Adds what all assertions have."""
+    if assertion.metric:
+        check["name"] = _rendered(assertion.metric, context)
+    if assertion.weight is not None and assertion.weight != 1:
+        if assertion.weight < 0:
+            raise WrongInput("its weight is negative")
+        check["weight"] = _plain(assertion.weight)
+    return check
+
+
+def _set(assertion: Assertion, context: Context) -> Check:
+    """A set: all of them, or their mean."""
+    inner = [check for each in assertion.inner if (check := to_check(each, context)) is not None]
+    if not inner:
+        raise WrongInput("none of its assertions has a counterpart")
+    if assertion.threshold is None and not context.is_averaged:
+        return {"all": inner}
+    raise WrongInput("the mean of a set has no counterpart")
+
+
+def _plain(number: float) -> float | int:
+    return int(number) if float(number).is_integer() else number
+
+
+def _text(value: Any, context: Context) -> str:
+    """A text that checks take as a template."""
+    text = _as_text(value)
+    return to_jinja(text, context.variables) if is_nunjucks(text) else text
+
+
+def _as_text(value: Any) -> str:
+    """A value as JavaScript writes it as a text."""
+    if value is None or value == "":
+        raise WrongInput("it has no value")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict | list):
+        raise WrongInput("its value is no text")
+    return str(value)
+
+
+def _rendered(value: str, context: Context) -> str:
+    """A text with the variables of its case."""
+    if not is_nunjucks(value):
+        return value
+    if context.values is None:
+        raise PerCase
+    return render(to_jinja(value, context.variables), context.values)
+
+
+def _equals(assertion: Assertion, context: Context) -> Check:
+    value = assertion.value
+    if isinstance(value, dict | list):
+        return {"json_schema": {"const": value}}
+    if value == "":
+        return {"equals": ""}
+    return {"equals": _text(value, context)}
+
+
+def _contains(assertion: Assertion, context: Context) -> Check:
+    return {"contains": _text(assertion.value, context), **_case(assertion)}
+
+
+def _case(assertion: Assertion) -> Check:
+    return {"ignore_case": True} if assertion.type.removeprefix("not-").startswith("i") else {}
+
+
+def _contains_several(assertion: Assertion, context: Context) -> Check:
+    value = assertion.value
+    if isinstance(value, str):
+        value = split_texts(_rendered(value, context))
+    if not isinstance(value, list) or not value:
+        raise WrongInput("it has no list of texts")
+    name = "contains_any" if assertion.type.endswith("-any") else "contains_all"
+    return {name: [_text(each, context) for each in value], **_case(assertion)}
+
+
+def _starts_with(assertion: Assertion, context: Context) -> Check:
+    return {"starts_with": _text(assertion.value, context)}
+
+
+def _regex(assertion: Assertion, context: Context) -> Check:
+    return {"regex": to_python(_rendered(_as_text(assertion.value), context))}
+
+
+def _json(assertion: Assertion, context: Context) -> Check:
+    schema = assertion.value
+    if isinstance(schema, str) and schema.strip():
+        schema = parse_yaml(_rendered(schema, context))
+    return {"json_schema": schema} if schema else {"json": True}
+
+
+def _latency(assertion: Assertion, context: Context) -> Check:
+    del context
+    if assertion.threshold is None:
+        raise WrongInput("it has no threshold")
+    return {"max_latency_s": _plain(assertion.threshold / 1_000)}
+
+
+def _cost(assertion: Assertion, context: Context) -> Check:
+    del context
+    if assertion.threshold is None:
+        raise WrongInput("it has no threshold")
+    return {"max_cost": assertion.threshold}
+
+
+def _word_count(assertion: Assertion, context: Context) -> Check:
+    value = assertion.value
+    if isinstance(value, dict):
+        bounds = {key: _plain(value[key]) for key in ("min", "max") if key in value}
+        return {"length": bounds, "unit": "words"}
+    try:
+        words = _plain(float(_rendered(_as_text(value), context)))
+    except ValueError:
+        raise WrongInput("its value is no number") from None
+    return {"length": {"min": words, "max": words}, "unit": "words"}
+
+
+def _scored(name: str) -> Callable[[Assertion, Context], Check]:
+    """A check with a score and a threshold."""
+
+    def check(assertion: Assertion, context: Context) -> Check:
+        value = assertion.value
+        kind = assertion.type.removeprefix("not-")
+        texts = [_text(each, context) for each in value] if isinstance(value, list) else _text(value, context)
+        at_least = _DEFAULT_THRESHOLDS[kind] if assertion.threshold is None else assertion.threshold
+        return {name: texts, "at_least": _plain(at_least)}
+
+    return check
+
+
+def _similar(assertion: Assertion, context: Context) -> Check:
+    own = _named_model(assertion.provider) or context.embedder
+    values = assertion.value if isinstance(assertion.value, list) else [assertion.value]
+    model = {"model": own} if own else {}
+    threshold = 0.75 if assertion.threshold is None else assertion.threshold
+    checks = [{"similar": _text(each, context), **model, "at_least": _plain(threshold)} for each in values]
+    return checks[0] if len(checks) == 1 else {"any": checks}
+
+
+def _named_model(provider: Any) -> str | None:
+    """The name of a grader as a bench has it."""
+    if isinstance(provider, dict):
+        provider = provider.get("id") or provider.get("text") or provider.get("embedding")
+        return _named_model(provider)
+    return model_name(provider) if isinstance(provider, str) else None
+
+
+def _rubric(assertion: Assertion, context: Context) -> Check:
+    own = _named_model(assertion.provider) or context.grader
+    check = {"rubric": _text(assertion.value, context), **({"model": own} if own else {})}
+    if assertion.rubric_prompt or context.rubric_prompt:
+        raise WrongInput("its rubricPrompt is not translated")
+    return check | ({} if assertion.threshold is None else {"at_least": _plain(assertion.threshold)})
+
+
+def _refusal(assertion: Assertion, context: Context) -> Check:
+    del assertion, context
+    return {"refusal": True}
+
+
+_KINDS: Final[Mapping[str, Callable[[Assertion, Context], Check]]] = {
+    "equals": _equals,
+    "contains": _contains,
+    "icontains": _contains,
+    "contains-all": _contains_several,
+    "contains-any": _contains_several,
+    "icontains-all": _contains_several,
+    "icontains-any": _contains_several,
+    "starts-with": _starts_with,
+    "regex": _regex,
+    "is-json": _json,
+    "contains-json": _json,
+    "latency": _latency,
+    "cost": _cost,
+    "word-count": _word_count,
+    "bleu": _scored("bleu"),
+    "similar": _similar,
+    "similar:cosine": _similar,
+    "llm-rubric": _rubric,
+    "is-refusal": _refusal,
+}
+"""What translates each type."""

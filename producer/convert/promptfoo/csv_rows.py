@@ -1,0 +1,158 @@
+"""Reads tests from the rows of a table: `__expected` columns are assertions in one text, others variables."""
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from producer.cases.bench_files import ROW_BYTES
+from producer.convert.promptfoo.assertion_types import TYPES
+from producer.load.problems import Place
+from shared.errors import WrongInput
+
+_NAMES: Final = "|".join(sorted(map(re.escape, TYPES), key=len, reverse=True))
+_TEXT: Final = re.compile(rf"(not-)?({_NAMES})(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?", re.DOTALL)
+_SCORED: Final = frozenset(
+    {"answer-relevance", "classifier", "context-faithfulness", "context-recall", "context-relevance", "cost"}
+    | {"latency", "levenshtein", "perplexity-score", "perplexity", "rouge-n", "similar", "starts-with"}
+)
+"""Types whose text has a threshold, or gets one."""
+_LISTS: Final = frozenset({"contains-all", "contains-any", "icontains-all", "icontains-any"})
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_CONFIG: Final = re.compile(r"__config:__expected(\d*):threshold")
+_STARTS: Final[Mapping[str, str]] = {
+    "javascript:": "javascript",
+    "fn:": "javascript",
+    "eval:": "javascript",
+    "grade:": "llm-rubric",
+    "llm-rubric:": "llm-rubric",
+    "python:": "python",
+}
+_CODE: Final = re.compile(r"file://.*\.(?:js|cjs|mjs|ts|cts|mts)(?::\w+)?", re.DOTALL)
+_PYTHON: Final = re.compile(r"file://.*\.py(?::\w+)?", re.DOTALL)
+
+
+def rows_of(text: str, place: Place) -> Iterator[tuple[Place, dict[str, str]]]:
+    """Yields the rows of a table, by its first line, with their places.
+
+    Raises:
+        InputError: it is no table.
+    """
+    csv.field_size_limit(ROW_BYTES)
+    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    try:
+        names = next(reader, [])
+        line = reader.line_num + 1
+        for cells in reader:
+            here = Place(place.file, line=line)
+            line = reader.line_num + 1
+            if not any(cells):
+                continue
+            if len(cells) != len(names):
+                raise here.error(
+                    f"{len(cells)} cells in a table of {len(names)} columns", "quote cells with commas"
+                )
+            yield here, dict(zip((name.strip() for name in names), cells, strict=True))
+    except csv.Error as error:
+        raise Place(place.file, line=reader.line_num).error(
+            f"no CSV: {error}", "quote cells with commas"
+        ) from None
+
+
+def test_of_row(row: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the test that a row writes, with the keys of a test in YAML.
+
+    Raises:
+        WrongInput: a column of settings is broken.
+    """
+    cells = {name: cell for name, cell in row.items() if cell.strip() or not name.startswith("__")}
+    expected = [cell.strip() for name, cell in cells.items() if name.startswith("__expected")]
+    thresholds = dict(_thresholds(cells))
+    metadata = dict(_metadata(cells))
+    written = {name.removeprefix("__"): cell for name, cell in cells.items()}
+    test: dict[str, Any] = {"vars": {name: cell for name, cell in cells.items() if not name.startswith("__")}}
+    test["options"] = {name: written[name] for name in ("prefix", "suffix") if f"__{name}" in cells}
+    test |= {name: written[name] for name in ("description", "providerOutput") if f"__{name}" in cells}
+    if _NUMBER.fullmatch(cells.get("__threshold", "").strip()):
+        test["threshold"] = float(cells["__threshold"])
+    metric = {"metric": cells["__metric"]} if "__metric" in cells else {}
+    own = [{"threshold": thresholds[at]} if at in thresholds else {} for at in range(len(expected))]
+    test["assert"] = [
+        {**assertion_of_text(text), **metric, **given} for text, given in zip(expected, own, strict=True)
+    ]
+    test["metadata"] = {**metadata, **next((each for each in reversed(own) if each), {})}
+    return test
+
+
+def _metadata(cells: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    """The facts of a row; those of columns that end with [] are lists."""
+    for name, cell in cells.items():
+        key = name.removeprefix("__metadata:")
+        if key == name:
+            continue
+        if key.endswith("[]"):
+            yield key[:-2], [part.strip().replace("\\,", ",") for part in re.split(r"(?<!\\),", cell)]
+        else:
+            yield key, cell
+
+
+def _thresholds(cells: Mapping[str, str]) -> Iterator[tuple[int, float]]:
+    """The thresholds of a row's assertions, by their positions."""
+    for name, cell in cells.items():
+        if not name.startswith("__config:"):
+            continue
+        found = _CONFIG.fullmatch(name)
+        if found is None or not _NUMBER.fullmatch(cell.strip()):
+            raise WrongInput(f"the column {name} is no threshold", "write __config:__expected1:threshold")
+        yield int(found[1] or 1) - 1, float(cell)
+
+
+def assertion_of_text(text: str) -> dict[str, Any]:
+    """Returns the assertion that a text writes, with the keys of an assertion in YAML.
+
+    >>> assertion_of_text("similar(0.9): Paris")
+    {'type': 'similar', 'value': 'Paris', 'threshold': 0.9}
+    >>> assertion_of_text("not-icontains-any: a, b"), assertion_of_text("Paris")
+    ({'type': 'not-icontains-any', 'value': ['a', 'b']}, {'type': 'equals', 'value': 'Paris'})
+    """
+    for start, kind in _STARTS.items():
+        if text.startswith(start):
+            value = text.removeprefix(start)
+            return {"type": kind, "value": value if kind == "llm-rubric" else value.strip()}
+    if _CODE.fullmatch(text) or _PYTHON.fullmatch(text):
+        return {"type": "javascript" if _CODE.fullmatch(text) else "python", "value": text}
+    found = _TEXT.fullmatch(text)
+    if found is None:
+        return {"type": "equals", "value": text}
+    negated, kind, threshold, value = found.groups()
+    written: dict[str, Any] = {"type": f"{negated or ''}{kind}"}
+    if kind in _LISTS:
+        written["value"] = split_texts(value) if value else value
+    elif value is not None:
+        written["value"] = value.strip() if kind not in {"is-json", "contains-json"} else value
+    if kind in _SCORED:
+        written["threshold"] = float(threshold) if threshold else 0.8 if kind == "similar" else 0.75
+    return written
+
+
+def split_texts(text: str) -> list[str]:
+    r"""Splits a text at its commas, but for those in quotes.
+
+    Raises:
+        WrongInput: a quotation mark is not closed.
+
+    >>> split_texts('a, "b, c",, d')
+    ['a', 'b, c', 'd']
+    """
+    found, at = list[str](), 0
+    part = re.compile(r'[\s,]*(?:"((?:[^"\\]|\\.|"")*)"\s*(?=,|$)|([^,"][^,]*))', re.DOTALL)
+    while at < len(text) and text[at:].strip(" \t\r\n,"):
+        matched = part.match(text, at)
+        if matched is None:
+            raise WrongInput(f"a quotation mark in {text[:40]!r} is not closed", "close it, or write a list")
+        quoted, plain = matched.groups()
+        found.append(
+            plain.strip() if quoted is None else re.sub(r'\\(["\\])|""', lambda m: m[1] or '"', quoted)
+        )
+        at = matched.end()
+    return found

@@ -1,0 +1,123 @@
+"""What a promptfoo configuration says once all files are read: providers, prompts, tests, assertions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from producer.load.problems import Place
+
+Vars = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Something that answers."""
+
+    place: Place
+    """Where it is written."""
+    id: str
+    """Its kind and model, such as `openai:chat:gpt-4o`."""
+    label: str | None = None
+    """What people call it."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Its options."""
+    prompts: Sequence[str] | None = None
+    """Labels of the prompts that it is sent; None: all."""
+    delay_ms: float = 0
+    """Time between two calls."""
+    transform: Any = None
+    """Code that changes its answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTemplate:
+    """A prompt: a text, or code that writes it."""
+
+    place: Place
+    """Where it is written."""
+    raw: str
+    """The template; of code, its path."""
+    label: str | None = None
+    """What people call it; None: it has no name of its own."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Options of calls."""
+    is_code: bool = False
+    """Whether a program writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """What an answer has to be."""
+
+    place: Place
+    """Where it is written."""
+    type: str
+    """Its kind, `not-` included."""
+    value: Any = None
+    """What it compares with; files are read, but for code."""
+    threshold: float | None = None
+    """From which score it passes."""
+    weight: float | None = None
+    """How much it counts."""
+    metric: str | None = None
+    """What its score is called."""
+    provider: Any = None
+    """Who grades."""
+    rubric_prompt: Any = None
+    """How the grader is asked."""
+    transform: Any = None
+    """Code that changes the answer before."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Options of its kind."""
+    inner: Sequence["Assertion"] = ()
+    """Of a set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One test, or the defaults of all."""
+
+    place: Place
+    """Where it is written."""
+    description: str | None = None
+    """What people call it."""
+    vars: Vars = field(default_factory=dict)
+    """Values of the variables of prompts."""
+    assertions: Sequence[Assertion] = ()
+    """What answers have to be."""
+    threshold: float | None = None
+    """From which mean score it passes; None: each assertion must."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """How prompts are made, answers changed and graded."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Facts."""
+    providers: Sequence[str] | None = None
+    """Who is asked; None: all."""
+    prompts: Sequence[str] | None = None
+    """What is sent; None: all."""
+    output: Any = None
+    """A recorded answer; None: providers are asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A whole configuration."""
+
+    place: Place
+    """Its file."""
+    description: str | None
+    """What it is for."""
+    providers: Sequence[Provider]
+    """Who is asked."""
+    prompts: Sequence[PromptTemplate]
+    """What is sent."""
+    tests: Sequence[Test]
+    """The tests, with those of scenarios."""
+    default: Test
+    """What all tests have."""
+    env: Mapping[str, str]
+    """Variables of the environment that it sets."""
+    options: Mapping[str, Any]
+    """How it is run."""
+    filters: Mapping[str, Any]
+    """Filters of templates that are code."""

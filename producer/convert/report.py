@@ -1,0 +1,90 @@
+"""What a conversion gives: the bench, and what is left because benches have no counterpart for it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from producer.cases.bench_files import CONFIG_BYTES, read_source
+from producer.load.problems import Path as DocumentPath
+from producer.load.problems import Place
+from producer.load.source import Source
+from producer.load.yaml_text import parse_yaml
+from shared.contracts.case_config import BenchConfig
+from shared.errors import WrongInput
+
+WHAT_CHARS: Final = 80
+"""The longest name of what is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Something of a foreign file that the bench does not have."""
+
+    place: Place
+    """Where it is written."""
+    what: str
+    """What it is, in the words of its tool."""
+    reason: str
+    """Why it is left, and what to do instead."""
+    at: DocumentPath = ()
+    """Where in the bench it belongs, for the comment there; empty: at the beginning."""
+
+    @property
+    def message(self) -> str:
+        """It with its place, on one line."""
+        what = self.what if len(self.what) <= WHAT_CHARS else f"{self.what[:WHAT_CHARS]}…"
+        return f"{self.place}: {' '.join(what.split())}: {self.reason}"
+
+
+class Conversion(NamedTuple):
+    """A translated file."""
+
+    bench: BenchConfig
+    """The bench; only what is set is written."""
+    left: Sequence[Left] = ()
+    """What it lacks, in the order of the foreign file."""
+    comments: Mapping[DocumentPath, Sequence[str]] = {}
+    """Comments of the foreign file, by the place in the bench that they stand above, without their `#`."""
+    files: Mapping[str, str] = {}
+    """Texts of files that the bench names and that do not exist yet, by their names beside it."""
+
+
+@dataclass(frozen=True)
+class ForeignFile:
+    """A file of another tool.
+
+    Args:
+        path: where it is.
+        folder: where the bench will stand; paths in it are relative to this folder.
+    """
+
+    path: Path
+    folder: Path
+
+    @cached_property
+    def text(self) -> str:
+        """Its content, of a bounded size.
+
+        Raises:
+            InputError: it cannot be read, is too large, or is no UTF-8.
+        """
+        return read_source(Source(self.path), CONFIG_BYTES).text
+
+    @property
+    def place(self) -> Place:
+        """The place of the whole file."""
+        return Place(str(self.path), self.text)
+
+    @cached_property
+    def document(self) -> Any:
+        """Its content as YAML or JSON; None where it is neither.
+
+        Raises:
+            InputError: it is broken.
+        """
+        try:
+            return parse_yaml(self.text)
+        except WrongInput as error:
+            raise Place(str(self.path), line=error.line).error(error.what, error.hint) from None
