@@ -32,6 +32,7 @@ from shared.kinds import Kind
 from shared.ledger import Opened
 from shared.ledger.ledger import Ledger
 from shared.observability import tracing
+from shared.observability.spans import SNAPSHOT_KEY
 from shared.redaction import Redactor
 from shared.runs import RunStore
 from shared.runs.info import PATH_KEY
@@ -288,7 +289,7 @@ def _snapshot(source: Source, options: SubmitOptions, run_input: RunInput) -> by
         **({"name": _redacted(options.name, options.redactor)} if options.name else {}),
         **({FILE_KEY: key} if (key := file_key(source)) else {}),
         **run_input.snapshot,
-        **({tracing.SNAPSHOT_KEY: context} if (context := tracing.traceparent()) else {}),
+        **({SNAPSHOT_KEY: context} if (context := tracing.traceparent()) else {}),
         "options": {"idempotency_key": options.idempotency_key, "chunk_turns": options.chunk_turns},
     }
     return json.dumps(settings).encode()

@@ -20,7 +20,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from shared import __version__
 from shared.names import DISTRIBUTION
-from shared.observability.tracing import SNAPSHOT_KEY, Attributes, Kind, Span
+from shared.observability.spans import SNAPSHOT_KEY, Attributes, Kind, Span
 
 CLOSE_S: Final = 3.0
 """How long the end of a process may wait for the collector."""

@@ -138,7 +138,7 @@ def words_with_two_meanings() -> list[str]:
 
 
 def circles() -> list[list[str]]:
-    """Groups of modules that import each other, imports for types and in functions counted."""
+    """Groups of modules that import each other; imports for types, in functions and by name count too."""
     graph = {module: sorted(_imported(module)) for module in trees()}
     return [sorted(group) for group in _components(graph) if len(group) > 1]
 
@@ -152,6 +152,8 @@ def _imported(module: str) -> frozenset[str]:
         elif isinstance(node, ast.ImportFrom):
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in trees() else str(node.module) for name in names}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            found |= {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
     return frozenset(found & trees().keys()) - {module}
 
 

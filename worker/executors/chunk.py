@@ -17,6 +17,7 @@ from shared.kinds import Kind, kind_named
 from shared.ledger import Claim, Wake
 from shared.names import Outcome, RunState
 from shared.observability import tracing
+from shared.observability.spans import SNAPSHOT_KEY, Span, Value
 from shared.runs import RunStore
 from worker.lease_table import Lease
 from worker.logs import structlog
@@ -104,10 +105,10 @@ class ChunkRunner:
             _describe(span, summary)
             return summary
 
-    def _span(self, wake: Wake) -> tracing.Span:
+    def _span(self, wake: Wake) -> Span:
         if not tracing.is_on():
             return tracing.OFF
-        attributes: dict[str, tracing.Value | None] = {
+        attributes: dict[str, Value | None] = {
             f"{PREFIX}run": wake.run,
             f"{PREFIX}kind": wake.kind,
             f"{PREFIX}chunk": wake.chunk,
@@ -170,7 +171,7 @@ class ChunkRunner:
         return failures
 
 
-def _describe(span: tracing.Span, summary: ChunkSummary) -> None:
+def _describe(span: Span, summary: ChunkSummary) -> None:
     decided, retried, status = summary.get("decided"), summary.get("retried"), summary.get("status")
     span.set({f"{PREFIX}decided": decided, f"{PREFIX}retried": retried, f"{PREFIX}status": status})
 
@@ -200,7 +201,7 @@ def trace_parents(store: RunStore) -> Callable[[str], str]:
 
     @lru_cache(RUNS)
     def known(run: str) -> str:
-        return str(store.info(run).snapshot.get(tracing.SNAPSHOT_KEY, ""))
+        return str(store.info(run).snapshot.get(SNAPSHOT_KEY, ""))
 
     def parent_of(run: str) -> str:
         try:

@@ -24,6 +24,7 @@ from shared.contracts.case_run import CaseRun
 from shared.contracts.live_turns import LiveRun
 from shared.observability import tracing
 from shared.observability.counters import CallCount
+from shared.observability.spans import Span, Value
 from shared.upstream.costs import MOST_USD, to_nanos
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.limits import account_of
@@ -126,8 +127,8 @@ class _Operation(Generic[Request, Reply]):
     """What identical requests have in common."""
     size_of: Callable[[Request], TokenEstimate]
     """Estimates the tokens of a call."""
-    request_attributes: Callable[[Request, int], dict[str, tracing.Value | None]]
-    reply_attributes: Callable[[Reply], dict[str, tracing.Value | None]]
+    request_attributes: Callable[[Request, int], dict[str, Value | None]]
+    reply_attributes: Callable[[Reply], dict[str, Value | None]]
 
 
 class _Call(NamedTuple, Generic[Request, Reply]):
@@ -356,7 +357,7 @@ class ModelCaller:
         self._count(request.model, reply)
         return Sent(reply, tokens=reply.usage.total_tokens)
 
-    def _span(self, planned: _Call[Request, Reply]) -> tracing.Span:
+    def _span(self, planned: _Call[Request, Reply]) -> Span:
         """Begins the span of a call."""
         if not tracing.is_on():
             return tracing.OFF

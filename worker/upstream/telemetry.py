@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from shared.observability import tracing
+from shared.observability.spans import Value
 from shared.upstream.key_variables import provider_of
 from shared.upstream.model_target import ModelTarget
 from shared.upstream.protocol_names import served_name
@@ -41,7 +42,7 @@ MOST_HOLDS: Final = 256
 logger = logging.getLogger(__name__)
 
 
-def chat_attributes(request: ModelRequest, resend: int) -> dict[str, tracing.Value | None]:
+def chat_attributes(request: ModelRequest, resend: int) -> dict[str, Value | None]:
     """Describes a call of a model.
 
     Args:
@@ -66,7 +67,7 @@ def chat_attributes(request: ModelRequest, resend: int) -> dict[str, tracing.Val
     }
 
 
-def embedding_attributes(request: EmbeddingRequest, resend: int) -> dict[str, tracing.Value | None]:
+def embedding_attributes(request: EmbeddingRequest, resend: int) -> dict[str, Value | None]:
     """Describes a call for embeddings.
 
     Args:
@@ -77,7 +78,7 @@ def embedding_attributes(request: EmbeddingRequest, resend: int) -> dict[str, tr
     return {**chat_attributes(plain, resend), "gen_ai.operation.name": "embeddings"}
 
 
-def embedded_attributes(reply: EmbeddingReply) -> dict[str, tracing.Value | None]:
+def embedded_attributes(reply: EmbeddingReply) -> dict[str, Value | None]:
     """Describes the reply to it by its figures.
 
     >>> from shared.upstream.usage import Usage
@@ -92,7 +93,7 @@ def embedded_attributes(reply: EmbeddingReply) -> dict[str, tracing.Value | None
     }
 
 
-def reply_attributes(reply: ModelReply) -> dict[str, tracing.Value | None]:
+def reply_attributes(reply: ModelReply) -> dict[str, Value | None]:
     """Describes an answer by its figures.
 
     >>> from shared.upstream.usage import Usage
@@ -110,7 +111,7 @@ def reply_attributes(reply: ModelReply) -> dict[str, tracing.Value | None]:
     }
 
 
-def http_attributes(url: str, method: str, path: str) -> dict[str, tracing.Value | None]:
+def http_attributes(url: str, method: str, path: str) -> dict[str, Value | None]:
     """Describes a request to an API; not by its URL, which holds the query where that is sent by GET.
 
     >>> http_attributes("http://me:secret@api.example:8000", "POST", "/query")["server.address"]
@@ -165,7 +166,7 @@ class PauseLog:
             logger.warning(event, extra={"endpoint": endpoint, "pause_s": round(pause_s, 1)})
 
 
-def _server(url: str) -> dict[str, tracing.Value | None]:
+def _server(url: str) -> dict[str, Value | None]:
     """Names the server of a URL, without what may be secret in it.
 
     >>> _server("http://localhost:8000/v1"), _server(""), _server("http://[")
