@@ -79,7 +79,7 @@ class Provider(ModelServer):
             return Say(ANSWER)
         if models[-1] == "alpha":
             return Say("overloaded by the patient", status=503)
-        return Say("slow down", status=429, headers={"Retry-After": "3"})
+        return Say("slow down", status=429, headers={"Retry-After": "6"})
 
 
 def submitted(processes: Processes, path: Path, env: dict[str, str]) -> str:
