@@ -57,6 +57,8 @@ class CaseChoice:
     """Used instead of the configured one."""
     outputs: str | None = None
     """File of recorded outputs."""
+    allow_code: bool = False
+    """Whether code beside the bench may run."""
     all_repeats: bool = False
     """Whether answers are asked for that cannot change the verdict on their case any more."""
     is_timed: bool = False

@@ -254,6 +254,8 @@ class Settings:
     """Seconds without a client after which an embedded server stops."""
     unsafe_validators: bool = _setting(default=False, read=_yes_or_no)
     """Whether this worker runs validators even if their process cannot be sandboxed."""
+    allow_code: bool = _setting(default=False, read=_yes_or_no)
+    """Whether commands and workers run code that stands beside benches, as `--allow-code` does."""
     key_variables: str | None = _setting(None, _variables)
     """Further variables that may be sent as keys, in addition to `*_API_KEY`, `*_TOKEN` and known ones."""
     allowed_hosts: str | None = _setting(None, _hosts)

@@ -18,6 +18,7 @@ from typing import Any, Final, Self, TypeVar
 from msgspec.structs import replace
 
 from producer.cases.bench_cases import BenchCase, BenchCases, expanded
+from producer.cases.bench_code import BenchCode
 from producer.cases.bench_files import (
     CONFIG_BYTES,
     SCHEMA_BYTES,
@@ -31,17 +32,19 @@ from producer.cases.bench_files import (
 )
 from producer.cases.bench_prompts import BenchPrompt, read_prompts
 from producer.cases.checks import CheckModels, CheckReader, models_of, places_of_model
-from producer.cases.data_rows import Columns, read_rows
+from producer.cases.data_rows import Columns, as_written, cases_of_rows, read_rows
 from producer.load.contracts import broken_members, checked
 from producer.load.problems import MOST_CASES, Place, Problems, nearest
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
 from producer.load.yaml_text import parse_yaml
 from producer.text import shown
+from shared.code.code_file import CodeFile
 from shared.contracts.case_config import (
     BenchConfig,
     CaseEntry,
     ColumnTarget,
+    ModelEntry,
     RepeatRule,
     RunSettings,
     quorum_of,
@@ -49,8 +52,10 @@ from shared.contracts.case_config import (
 )
 from shared.contracts.case_run import Validators
 from shared.contracts.checks import Check
+from shared.contracts.code_config import CaseSource
 from shared.errors import ConfigError, InputError, WrongInput
 from shared.templates.template_texts import names_in_templates
+from shared.upstream.model_target import ModelTarget
 
 
 def check_schema(name: str, schema: Any) -> None:
@@ -112,6 +117,8 @@ class Bench:
     """Where it is written."""
     cases: BenchCases
     """Those of files first."""
+    code: BenchCode
+    """What makes prompts; its processes live until it is closed."""
     prompts: Sequence[BenchPrompt] = ()
     """Templates of what is sent; empty: cases are sent as they are."""
     images: Mapping[str, bytes] = field(default_factory=dict)
@@ -128,16 +135,37 @@ class Bench:
     """Columns of data files that are variables because they are nothing else."""
     needs_stream: bool = False
     """Whether a check looks at when pieces of an answer came."""
+    model_code: Mapping[str, CodeFile] = field(default_factory=dict)
+    """The files of code that are called as models, by model."""
+
+    def target(self, model: str, tier: str | None = None) -> ModelTarget:
+        """Returns where a model is called, as `BenchConfig.target`; that of code has its text."""
+        target, file = self.config.target(model, tier), self.model_code.get(model)
+        return target if file is None else replace(target, api_base=file.place, code=file)
+
+    def judge(self, model: str) -> ModelTarget:
+        """Returns where a model is called that judges, likewise."""
+        target, file = self.config.judge(model), self.model_code.get(model)
+        return target if file is None else replace(target, api_base=file.place, code=file)
 
     def only_checked(self) -> frozenset[str]:
-        """Returns the variables that checks name and nothing that is sent: they decide no answer."""
+        """Returns the variables that checks name and nothing that is sent: they decide no answer.
+
+        Code may look at any of them.
+        """
+        if self.model_code or any(each.make for each in self.prompts):
+            return frozenset()
         checked = names_in_templates(self.config.default_checks) | self.cases.named_in_checks
-        sent = [*((each.system, each.turns) for each in self.prompts), self.config.model_configs]
+        sent = [*((each.system, each.turns) for each in self.prompts), self.config.configured]
         return checked - names_in_templates(sent)
 
 
 def read_bench(
-    source: Source, *, validators_file: str | None = None, above: RunSettings | None = None
+    source: Source,
+    *,
+    validators_file: str | None = None,
+    above: RunSettings | None = None,
+    allow_code: bool = False,
 ) -> Bench:
     """Reads a configuration.
 
@@ -145,6 +173,7 @@ def read_bench(
         source: its file, or standard input.
         validators_file: another one than the configuration names.
         above: settings that go before its own.
+        allow_code: whether code beside it may run.
 
     Raises:
         InputError: it, or a file that it names, breaks the contract.
@@ -155,10 +184,9 @@ def read_bench(
     problems = Problems()
     config, broken = _config(file, _document(file), problems)
     beside = _Beside(file, source.path)
-    prompts = (
-        problems.attempt(partial(read_prompts, config.prompts or [], beside.root.at("prompts"), beside.text))
-        or []
-    )
+    code = BenchCode.of(beside.root, config, source.path, beside.text, is_allowed=allow_code)
+    prompts = problems.attempt(partial(read_prompts, config.prompts or [], beside.root, beside.text, code))
+    model_code = _model_code(beside.root, config, code, problems)
     validators = _validators(beside, config, validators_file, problems)
     schema = problems.attempt(partial(_schema_of, config, beside))
     settings = config.settings if above is None else config.settings.under(above)
@@ -167,7 +195,7 @@ def read_bench(
     is_fixed = above is not None and "repeat" in above.model_fields_set
     reading = _Cases.of(beside, config, settings, validators, is_repeat_fixed=is_fixed)
     written = chain(
-        _of_data_files(beside, config, columns, problems), _of_config(beside.root, config, broken)
+        _of_data_files(beside, config, columns, code, problems), _of_config(beside.root, config, broken)
     )
     problems.attempt(partial(reading.add_all, written, problems))
     if not (len(reading.cases) or problems.found):
@@ -180,7 +208,8 @@ def read_bench(
         settings,
         beside.root,
         reading.cases,
-        prompts,
+        code,
+        prompts or [],
         reading.images.files,
         schema,
         validators,
@@ -188,7 +217,19 @@ def read_bench(
         reading.has_outputs,
         list(columns.variables),
         reading.checks.needs_stream,
+        model_code,
     )
+
+
+def _model_code(root: Place, config: BenchConfig, code: BenchCode, problems: Problems) -> dict[str, CodeFile]:
+    """Reads the files that are called as models, by the names of these."""
+    entries = {each.name: at for at, each in enumerate(config.models) if isinstance(each, ModelEntry)}
+    found = dict[str, CodeFile]()
+    for model, own in config.configured.items():
+        place = root.at("models", entries[model]) if model in entries else root.at("model_configs", model)
+        if own.named and (file := problems.attempt(partial(code.file, place, own))):
+            found[model] = file
+    return found
 
 
 def _config(
@@ -414,14 +455,22 @@ def _of_config(
 
 
 def _of_data_files(
-    beside: _Beside, config: BenchConfig, columns: Columns, problems: Problems
+    beside: _Beside, config: BenchConfig, columns: Columns, code: BenchCode, problems: Problems
 ) -> Iterator[tuple[Place, CaseEntry]]:
-    """Yields the cases of files of their own."""
-    place = beside.root.at("test_cases_file")
-    files = problems.attempt(partial(data_files, beside.config, place, config.data_files)) or ()
-    for file in files:
+    """Yields the cases of files of their own, then those that code makes."""
+    place, written = beside.root.at("test_cases_file"), config.test_cases_file or []
+    placed = [(place.at(at) if len(written) > 1 else place, each) for at, each in enumerate(written)]
+    paths = [(here, each) for here, each in placed if isinstance(each, str)]
+    files = problems.attempt(partial(data_files, beside.config, paths)) or ()
+    found = [read_rows(file, columns, problems) for file in files]
+    found += [
+        cases_of_rows(str(each.named), code.rows(here, each), as_written, columns, problems)
+        for here, each in placed
+        if isinstance(each, CaseSource)
+    ]
+    for cases in found:
         try:
-            yield from read_rows(file, columns, problems)
+            yield from cases
         except InputError as error:
             problems.add(error)
     problems.attempt(partial(columns.refuse_unused, beside.root.at("columns")))
@@ -537,14 +586,15 @@ def _schema(file: TextFile) -> Any:
 
 def _warnings(name: str, config: BenchConfig, asked_by_checks: Iterable[str]) -> Iterable[str]:
     """Names what the contract allows but is probably a mistake."""
-    for model in dict.fromkeys(model for model in config.models if config.models.count(model) > 1):
+    models = config.model_names
+    for model in dict.fromkeys(model for model in models if models.count(model) > 1):
         yield f"{name}: models: {shown(model)} stands twice and is asked once"
     judges = config.settings.judges
-    used = {*config.models, *judges, *asked_by_checks, config.settings.embedding_model}
+    used = {*models, *judges, *asked_by_checks, config.settings.embedding_model}
     used |= {config.pairwise.model} if config.pairwise else set()
     if len(judges) % 2 == 0 and judges:
         yield f"{name}: judge_models: {len(judges)} judges can be of two minds, and a tie is no PASS"
     for model in config.model_configs:
         if model not in used:
-            meant = nearest(model, config.models)
+            meant = nearest(model, models)
             yield f"{name}: model_configs: {shown(model)} is none of the models; {meant}"

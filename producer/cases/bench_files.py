@@ -217,16 +217,19 @@ class DataFile:
         return decoded(self.name, content, self.place)
 
 
-def data_files(config: Path | None, place: Place, written: Sequence[str]) -> list[DataFile]:
+def data_files(config: Path | None, written: Iterable[tuple[Place, str]]) -> list[DataFile]:
     """Finds the files of cases that a configuration names, each once; those of a pattern by their names.
+
+    Args:
+        config: the configuration's file; None: it came over stdin.
+        written: paths and patterns with their places.
 
     Raises:
         InputError: one leads out of the configuration's folder, is no file, or a pattern finds none.
     """
     found = dict[Path, DataFile]()
     folder = config.parent if config is not None else Path()
-    for at, each in enumerate(written):
-        here = place.at(at) if len(written) > 1 else place
+    for here, each in written:
         names = [each]
         if _PATTERN.search(each) and not (folder / each).exists():
             names = sorted(_matching(folder, here, each))

@@ -9,13 +9,14 @@ from typing import Annotated, Any, Final, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from producer.cases.bench_cases import BenchCase
+from producer.cases.bench_code import BenchCode, MakePrompt, messages_made
 from producer.cases.bench_files import TextFile
 from producer.load.contracts import checked
 from producer.load.problems import Place, Problems, refuse_twice
 from producer.load.yaml_text import parse_yaml
 from producer.text import shown
 from shared.contracts.call_options import Headers, Params
-from shared.contracts.case_config import BenchConfig, ModelConfig
+from shared.contracts.case_config import BenchConfig
 from shared.contracts.merged_options import TEMPERATURE, merge, merge_headers, sent
 from shared.contracts.prompts import SYSTEM_ROLES, Conversation, Prompt
 from shared.errors import WrongInput
@@ -47,6 +48,8 @@ class BenchPrompt:
     """Options of calls."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers of the request."""
+    make: MakePrompt | None = None
+    """The code that makes its messages of the variables of a case; None: they are templates."""
 
 
 class _PromptFile(BaseModel):
@@ -57,20 +60,24 @@ class _PromptFile(BaseModel):
     messages: Annotated[Conversation, ...]
 
 
-def read_prompts(prompts: Sequence[Prompt], place: Place, read: ReadFile) -> list[BenchPrompt]:
+def read_prompts(
+    prompts: Sequence[Prompt], root: Place, read: ReadFile, code: BenchCode
+) -> list[BenchPrompt]:
     """Reads the prompts of a bench, and compiles their templates.
 
     Args:
         prompts: as they are written.
-        place: where.
+        root: the bench.
         read: reads a file beside the bench.
+        code: of the bench.
 
     Raises:
         InputError: a file or a template breaks the contract, or two prompts have the same id.
     """
-    problems = Problems()
+    problems, place = Problems(), root.at("prompts")
     tried = [
-        problems.attempt(partial(_read, prompt, place.at(at), at, read)) for at, prompt in enumerate(prompts)
+        problems.attempt(partial(_read, prompt, place.at(at), at, read, code))
+        for at, prompt in enumerate(prompts)
     ]
     found = [prompt for prompt in tried if prompt is not None]
     problems.attempt(partial(refuse_twice, [(prompt.place, prompt.id) for prompt in found], "prompt"))
@@ -80,7 +87,7 @@ def read_prompts(prompts: Sequence[Prompt], place: Place, read: ReadFile) -> lis
     return found
 
 
-def _read(prompt: Prompt, place: Place, at: int, read: ReadFile) -> BenchPrompt:
+def _read(prompt: Prompt, place: Place, at: int, read: ReadFile, code: BenchCode) -> BenchPrompt:
     """Reads one prompt."""
     system, turns, stem, source = prompt.system, None, f"prompt-{at + 1}", place
     if prompt.user is not None:
@@ -92,8 +99,14 @@ def _read(prompt: Prompt, place: Place, at: int, read: ReadFile) -> BenchPrompt:
         if written is not None and system is not None:
             raise place.at("system").error("the file has a system message too", "keep one of them")
         system = written if system is None else system
+    make = None
+    if prompt.plugin is not None or prompt.named is not None:
+        make = code.prompt(place, prompt)
+        stem = prompt.plugin or (PurePath(prompt.named.file).stem if prompt.named else "")
+        if prompt.named and prompt.named.function:
+            stem = prompt.named.function
     headers = merge_headers(prompt.params.headers or {}, prompt.headers)
-    return BenchPrompt(prompt.id or stem, source, system, turns, prompt.params.given, headers)
+    return BenchPrompt(prompt.id or stem, source, system, turns, prompt.params.given, headers, make)
 
 
 def _of_file(file: TextFile, place: Place) -> tuple[str | None, list[dict[str, Any]]]:
@@ -191,6 +204,8 @@ def _conversation(
 ) -> SentMessages:
     if case.messages is not None:
         turns = case.messages
+    elif prompt is not None and prompt.make is not None:
+        turns = _made(prompt.make(values, case.place), case.place)
     elif prompt is not None and prompt.turns is not None:
         turns = [{**turn, "content": _rendered(turn["content"], values)} for turn in prompt.turns]
     elif case.input is not None:
@@ -198,11 +213,19 @@ def _conversation(
     else:
         why = f"prompt {prompt.id!r} has no user message of its own" if prompt else "this key is required"
         raise case.place.at("input").error("is missing", why)
-    has_own = case.messages is not None and any(turn["role"] in SYSTEM_ROLES for turn in turns)
+    is_whole = case.messages is not None or (prompt is not None and prompt.make is not None)
+    has_own = is_whole and any(turn["role"] in SYSTEM_ROLES for turn in turns)
     system = "" if has_own else _system(case, values, prompt, system_prompt)
     text = "\n".join(texts_of(turns[-1:]))
     is_plain = len(turns) == 1 and turns[0].keys() == {"role", "content"} and turns[0]["content"] == text
     return SentMessages(text, system, None if is_plain and turns[0]["role"] == "user" else turns)
+
+
+def _made(made: Any, place: Place) -> list[dict[str, Any]]:
+    """Checks the messages that a function has made."""
+    messages = messages_made(made, place)
+    found = checked(_PromptFile, {"messages": messages}, Place(str(place), case=place.case))
+    return [each.as_sent for each in found.messages]
 
 
 def _system(
@@ -226,9 +249,6 @@ def _rendered(content: Any, values: Mapping[str, Any]) -> Any:
     return render(content, values) if isinstance(content, str) else content
 
 
-_NOTHING: Final = ModelConfig()
-
-
 def merged_calls(
     config: BenchConfig,
     models: Sequence[str],
@@ -250,7 +270,7 @@ def merged_calls(
     above = {prompt.id: [(prompt.params, prompt.headers)] for prompt in prompts} or {"": []}
     found = dict[str, dict[str, dict[str, Any]]]()
     for model in models:
-        own = config.model_configs.get(model, _NOTHING)
+        own = config.config_of(model)
         levels = [(each.params.given, headers_of(each.params, each.headers)) for each in (config, own)]
         for name, of_prompt in above.items():
             call = _call([*levels, *of_prompt])

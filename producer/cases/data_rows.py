@@ -155,7 +155,24 @@ def read_rows(file: DataFile, columns: Columns, problems: Problems) -> Iterator[
     Raises:
         InputError: it is no file of cases.
     """
-    rows, read = _opened(file, columns, problems)
+    return cases_of_rows(file.name, *_opened(file, columns, problems), columns, problems)
+
+
+def cases_of_rows(
+    name: str, rows: Iterable[InputRow], read: ReadValue, columns: Columns, problems: Problems
+) -> Iterator[tuple[Place, CaseEntry]]:
+    """Yields the cases that rows are, with the place of each.
+
+    Args:
+        name: of what has the rows.
+        rows: values by column.
+        read: reads a value.
+        columns: what the columns are.
+        problems: what is wrong with single cases is added here.
+
+    Raises:
+        InputError: there are none.
+    """
     has_rows, before = False, len(problems.found)
     for row in rows:
         has_rows = True
@@ -163,7 +180,7 @@ def read_rows(file: DataFile, columns: Columns, problems: Problems) -> Iterator[
         if case is not None:
             yield row.place, case
     if not has_rows and len(problems.found) == before:
-        raise InputError(f"{file.name}: no cases in it", hint="leave test_cases_file out")
+        raise InputError(f"{name}: no cases in it", hint="leave test_cases_file out")
 
 
 def _opened(file: DataFile, columns: Columns, problems: Problems) -> tuple[Iterator[InputRow], ReadValue]:

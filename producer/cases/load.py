@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -189,7 +190,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         ConfigError: as `read_bench`, or a cost cap cannot be enforced.
         UsageError: an option does not fit.
     """
-    bench = read_bench(source, validators_file=choice.validators_file, above=choice.settings)
+    bench = _read(source, choice)
     outputs = _outputs(bench, choice)
     models = _models(bench.config, choice, outputs)
     chosen = choose_cases(bench, choice)
@@ -201,7 +202,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     run = msgspec.structs.replace(
         _settings(bench),
         shared_vars=next(iter(shared_vars), ""),
-        models={model: _tested(bench.config, model, choice, calls.get(model, {})) for model in models},
+        models={model: _tested(bench, model, choice, calls.get(model, {})) for model in models},
         written_at=_written_at(bench, models, choice),
         prompts=[prompt.id for prompt in bench.prompts],
         templates={prompt.id: Template(prompt.system, prompt.turns) for prompt in bench.prompts},
@@ -211,24 +212,35 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         all_repeats=choice.all_repeats,
         prices=_prices(bench.config, models, choice),
     )
-    asked, facts = _rendered(bench, run, chosen, choice.hashes)
+    with closing(bench.code):
+        asked, facts = _rendered(bench, run, chosen, choice.hashes)
     pairwise = bench.config.pairwise
     asked_by_checks = [*facts.check_models, *([pairwise.model] if pairwise else ())]
     run = msgspec.structs.replace(
         run,
-        check_models={model: bench.config.judge(model) for model in asked_by_checks},
+        check_models={model: bench.judge(model) for model in asked_by_checks},
         mode=FREEFORM if run.schema is None and facts.is_freeform else STANDARD,
         has_quorums=bool(facts.quorums),
         cases=facts.cases,
     )
     _check_prices(run, has_expected=facts.has_expected)
-    is_doubtful = facts.has_label and (outputs is None or len(models) > 1)
-    warnings = [*bench.warnings, *([LABEL_OF_MANY] if is_doubtful else ())]
+    doubt = [LABEL_OF_MANY] if facts.has_label and (outputs is None or len(models) > 1) else []
     files = shared_vars | {name: data for name, data in bench.images.items() if name in facts.images}
-    plan = PlannedRun(run, asked, facts, bench.prompts, files, outputs, warnings, bench, choice.only)
+    plan = PlannedRun(
+        run, asked, facts, bench.prompts, files, outputs, [*bench.warnings, *doubt], bench, choice.only
+    )
     if not plan.total:
         raise InputError("nothing is left to run", hint="what failed before is not in the file any more")
     return plan
+
+
+def _read(source: Source, choice: CaseChoice) -> Bench:
+    return read_bench(
+        source,
+        validators_file=choice.validators_file,
+        above=choice.settings,
+        allow_code=choice.allow_code,
+    )
 
 
 def _check_prices(run: CaseRun, *, has_expected: bool) -> None:
@@ -394,7 +406,7 @@ def _settings(bench: Bench) -> CaseRun:
         system_prompt=config.system_prompt or "",
         schema=bench.schema,
         validators=bench.validators,
-        judges={judge: config.judge(judge) for judge in settings.judges},
+        judges={judge: bench.judge(judge) for judge in settings.judges},
         judge_params=sent(config.judge_params.given),
         pairwise={} if config.pairwise is None else config.pairwise.model_dump(),
         temperature=DEFAULT_TEMPERATURE if settings.temperature is None else settings.temperature,
@@ -405,18 +417,18 @@ def _settings(bench: Bench) -> CaseRun:
 
 
 def _tested(
-    config: BenchConfig, model: str, choice: CaseChoice, calls: Mapping[str, Mapping[str, Any]]
+    bench: Bench, model: str, choice: CaseChoice, calls: Mapping[str, Mapping[str, Any]]
 ) -> ModelTarget:
     """Returns where a model under test is called; `--api-base` applies to all, with OpenAI's protocol.
 
     Args:
-        config: the bench.
+        bench: the configuration.
         model: its name.
         choice: options of the command line.
         calls: the options of its calls by prompt.
     """
     tiers = {call.get("params", {}).get(SERVICE_TIER) for call in calls.values()}
-    own, above = config.target(model, FLEX if FLEX in tiers else None), choice.model_config
+    own, above = bench.target(model, FLEX if FLEX in tiers else None), choice.model_config
     if above is None:
         return own
     base, variable = above.api_base or own.api_base, above.api_key_env or own.api_key_env
@@ -431,14 +443,14 @@ def _written_at(bench: Bench, models: Sequence[str], choice: CaseChoice) -> dict
     return {
         model: str(bench.root.at("model_configs", model, "api_base"))
         for model in models
-        if (own := bench.config.model_configs.get(model)) and own.api_base
+        if bench.config.config_of(model).api_base
     }
 
 
 def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> dict[str, GivenPrice]:
     """Returns the given prices; one on the command line applies to all models under test."""
     today = datetime.now(UTC).date().isoformat()
-    given = {model: own.price_on(today) for model, own in config.model_configs.items()}
+    given = {model: own.price_on(today) for model, own in config.configured.items()}
     if choice.model_config is not None and choice.model_config.prices:
         given |= dict.fromkeys(models, choice.model_config.prices.given)
     return {model: price for model, price in given.items() if price is not None}
@@ -462,7 +474,7 @@ def _models(config: BenchConfig, choice: CaseChoice, outputs: Outputs | None) ->
     With recorded outputs: the configured models and all others with an output; if no configured model has
     one, only the models with an output.
     """
-    named = list(dict.fromkeys(choice.models or config.models))
+    named = list(dict.fromkeys(choice.models or config.model_names))
     if outputs is None:
         return named
     recorded = list(outputs.models)

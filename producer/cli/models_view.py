@@ -1,12 +1,12 @@
 """Describes the models of a configuration: where each is called, and whether its key and price are known."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final, Literal
 
 from msgspec import UNSET
 
-from producer.cases.bench_config import read_bench
+from producer.cases.bench_config import Bench, read_bench
 from producer.load.source import Source
 from producer.service_documents import ListedModel, ModelPrice, ModelsDocument
 from shared.contracts.case_config import BenchConfig
@@ -18,7 +18,7 @@ COLUMNS: Final = ("MODEL", "ROLE", "PROVIDER", "ENDPOINT", "KEY", "USD PER 1M IN
 
 
 def models_document(
-    named: str, environment: Mapping[str, str], provider: str | None = None
+    named: str, environment: Mapping[str, str], provider: str | None = None, *, allow_code: bool = False
 ) -> ModelsDocument:
     """Reads a configuration and describes its models.
 
@@ -26,31 +26,30 @@ def models_document(
         named: the file.
         environment: contains the keys, of which only the presence is reported.
         provider: only models of this one.
+        allow_code: whether code beside the bench may run: it may make the cases, whose checks ask models.
 
     Raises:
         InputError: the file cannot be read, or breaks its contract.
     """
-    bench = read_bench(Source(named))
-    rows = model_rows(bench.config, environment, list(bench.cases.asked))
+    bench = read_bench(Source(named), allow_code=allow_code)
+    rows = model_rows(bench, environment)
     return ModelsDocument(models=tuple(row for row in rows if provider in (None, row.provider)))
 
 
-def model_rows(
-    config: BenchConfig, environment: Mapping[str, str], asked_by_checks: Sequence[str] = ()
-) -> Iterator[ListedModel]:
+def model_rows(bench: Bench, environment: Mapping[str, str]) -> Iterator[ListedModel]:
     """Describes each model of a configuration, those that judge last.
 
     Args:
-        config: as it is written.
+        bench: the configuration.
         environment: contains the keys, of which only the presence is reported.
-        asked_by_checks: the models that checks ask.
     """
+    config = bench.config
     roles: list[tuple[Literal["model", "judge", "check"], str]]
-    roles = [("model", name) for name in dict.fromkeys(config.models)]
+    roles = [("model", name) for name in dict.fromkeys(config.model_names)]
     roles += [("judge", name) for name in config.settings.judges]
-    roles += [("check", name) for name in asked_by_checks if name not in config.settings.judges]
+    roles += [("check", name) for name in bench.cases.asked if name not in config.settings.judges]
     for role, name in roles:
-        target = config.target(name)
+        target = bench.target(name)
         variable, is_usual = target.key_variable, not target.api_key_env
         yield ListedModel(
             model=name,
@@ -65,8 +64,7 @@ def model_rows(
 
 def _price(model: str, config: BenchConfig) -> ModelPrice | None:
     """Returns the dollars for a million tokens in and out; None where they are not known."""
-    settings = config.model_configs.get(model)
-    given = None if settings is None else settings.price_on(datetime.now(UTC).date().isoformat())
+    given = config.config_of(model).price_on(datetime.now(UTC).date().isoformat())
     tariff = tariff_of(model, {} if given is None else {model: given})
     if tariff is None:
         return None

@@ -37,6 +37,8 @@ class Session:
         settings = Settings.from_environment(origins=self.options.from_file)
         if self.options.redis:
             settings = settings.override("--redis", redis_url=self.options.redis, broker_url=None)
+        if self.options.allow_code:
+            settings = settings.override("--allow-code", allow_code=True)
         return settings
 
     @cached_property

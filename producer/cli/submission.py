@@ -66,6 +66,7 @@ def unread(session: Session, file: str, choice: SubmitChoice, *, origin: str = "
     )
     add = _OWN_OPTIONS.get(kind)
     options = add(common, choice) if add else common
+    options = replace(options, cases=replace(options.cases, allow_code=settings.allow_code))
     if options.last_failed:
         options = api.limited(session.access, source, kind, options)
     return Plan(source, kind, options)

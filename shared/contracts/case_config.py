@@ -2,6 +2,7 @@
 
 Strict at the door, as all contracts: an unknown key is refused, since a misspelt `expected` would turn a
 check into none. What needs other files (paths, validators, the schema) is checked by whoever reads them.
+Longer than 500 lines, because all keys of a file are in one place.
 
 >>> config = BenchConfig.model_validate(
 ...     {"name": "n", "system_prompt": "s", "models": ["m"], "judge_model": None}
@@ -10,7 +11,6 @@ check into none. What needs other files (paths, validators, the schema) is check
 (True, 5)
 """
 
-from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
@@ -32,6 +32,7 @@ from shared.contracts.call_options import Headers, Params
 from shared.contracts.case_run import DEFAULT_CONCURRENCY, Quorum
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, MAX_INPUT_CHARS, MOST_JUDGES
 from shared.contracts.cases import MAX_ID_CHARS, Criteria, Encodable, JsonList, JsonObject, Text, is_json
+from shared.contracts.code_config import CaseFiles, Code
 from shared.contracts.http_config import HttpConfig
 from shared.contracts.merged_options import merge_headers
 from shared.contracts.prompts import Conversation, Prompts
@@ -183,8 +184,11 @@ class Price(_Strict):
         return msgspec.convert(self.model_dump(), GivenPrice)
 
 
-class ModelConfig(_Strict):
-    """The endpoint of a model, its prices and its options, where they differ from the provider's."""
+class ModelConfig(Code):
+    """The endpoint of a model, its prices and its options, where they differ from the provider's.
+
+    Or the code that is called instead, see `Code`.
+    """
 
     api_base: Annotated[Text, AfterValidator(_web_address)] | None = None
     """URL of an endpoint; null: the provider's own."""
@@ -196,11 +200,11 @@ class ModelConfig(_Strict):
     """How an application is asked that speaks none of the protocols; instead of `api_base`."""
     prices: Price | None = None
     """What it costs; needed for `max_cost` with a model of unknown price."""
-    prices_from: dict[Annotated[Text, AfterValidator(_day)], Price] = {}
+    prices_from: dict[Annotated[Text, AfterValidator(_day)], Price] = Field({})
     """What it costs from a day on, such as `2026-12-01`, by the day (UTC) on which a run is submitted."""
     params: Params = Params()
     """Options of calls to it; they go before those of the bench."""
-    headers: Headers = {}
+    headers: Headers = Field({})
     """Headers of requests to it."""
 
     def price_on(self, day: str) -> GivenPrice | None:
@@ -218,11 +222,37 @@ class ModelConfig(_Strict):
     @model_validator(mode="after")
     def _has_place(self) -> Self:
         """Refuses a protocol of nowhere, and two places."""
+        code = next((key for key in ("python", "javascript", "plugin") if getattr(self, key)), None)
+        for key in ("api_base", "http", "api_key_env") if code else ():
+            if getattr(self, key) is not None:
+                raise _misplaced(key, f"{code} is called, and there is {key} too: keep one of them")
         if self.http and self.api_base is not None:
             raise _misplaced("http", "http has a url, and there is an api_base too: keep one of them")
         if self.protocol and self.api_base is None:
             raise _misplaced("protocol", "protocol is that of an api_base: write api_base too")
         return self
+
+
+_NOTHING: Final = ModelConfig()
+
+
+class ModelEntry(ModelConfig):
+    """A model of the list with its configuration, which it has there instead of in `model_configs`."""
+
+    name: Text
+    """What it is called."""
+
+
+def _form_of_model(model: Any) -> str:
+    """Names the form that an entry has, so that mistakes are told of one of the two only."""
+    return "union-entry" if isinstance(model, dict | ModelEntry) else "union-name"
+
+
+ListedModel: TypeAlias = Annotated[
+    Annotated[Text, Tag("union-name")] | Annotated[ModelEntry, Tag("union-entry")],
+    Discriminator(_form_of_model),
+]
+"""A model: its name, or name and configuration."""
 
 
 class Pairwise(_Strict):
@@ -382,7 +412,7 @@ class BenchConfig(_SettingKeys):
     """As in cases, for all of them."""
     pairwise: Pairwise | None = None
     """How `proctor rank` compares answers; it changes no result."""
-    models: Annotated[list[Text], Field(min_length=1)]
+    models: Annotated[list[ListedModel], Field(min_length=1)]
     """The models to evaluate."""
     model_configs: Annotated[dict[str, ModelConfig], BeforeValidator(_mapping)] = {}
     """By model, the judge included."""
@@ -394,8 +424,9 @@ class BenchConfig(_SettingKeys):
     """Another spelling of `schema_path`, or the schema itself."""
     validators_file: Text | None = None
     """Functions that judge outputs: a path inside the file's folder."""
-    test_cases_file: Text | Annotated[list[Text], Field(min_length=1)] | None = None
-    """More cases, which come before those of `test_cases`: paths or patterns inside the file's folder."""
+    test_cases_file: CaseFiles | None = None
+    """More cases, which come before those of `test_cases`: paths or patterns inside the file's folder, or
+    code that makes them."""
     columns: Annotated[dict[Text, TargetName], BeforeValidator(_mapping)] = {}
     """Columns of these files that are called otherwise than the fields that they are: `question: input`."""
     config: Annotated[RunSettings, BeforeValidator(_mapping)] | None = None
@@ -428,6 +459,9 @@ class BenchConfig(_SettingKeys):
         if "judge_model" in given | block and any(panels):
             text = "judge_model and judge_models both stand here: keep judge_models for a panel"
             raise _misplaced("judge_models", text)
+        for name in (each.name for each in self.models if isinstance(each, ModelEntry)):
+            if name in self.model_configs or self.model_names.count(name) > 1:
+                raise _misplaced("models", f"{name} is configured twice: keep one of them")
         if self.system_prompt is None and self.prompts is None:
             raise _misplaced("system_prompt", "is missing: write system_prompt, or prompts")
         if self.schema_path and self.schema_ and self.schema_path != self.schema_:
@@ -439,6 +473,21 @@ class BenchConfig(_SettingKeys):
         """The settings, wherever they stand."""
         return (self.config or RunSettings()).under(self)
 
+    @property
+    def model_names(self) -> list[str]:
+        """The models by their names."""
+        return [each if isinstance(each, str) else each.name for each in self.models]
+
+    @property
+    def configured(self) -> dict[str, ModelConfig]:
+        """The configurations of models, wherever they stand."""
+        entries = {each.name: each for each in self.models if isinstance(each, ModelEntry)}
+        return {**self.model_configs, **entries}
+
+    def config_of(self, model: str) -> ModelConfig:
+        """Returns the configuration of a model; that of one without is empty."""
+        return self.configured.get(model, _NOTHING)
+
     def target(self, model: str, tier: str | None = None) -> ModelTarget:
         """Returns where a model is called, without headers.
 
@@ -446,32 +495,28 @@ class BenchConfig(_SettingKeys):
             model: its name.
             tier: the service tier that is asked for; `flex` takes longer, unless the file has a `timeout_s`.
         """
-        own, settings = self.model_configs.get(model, ModelConfig()), self.settings
+        own, settings = self.config_of(model), self.settings
         is_slow = tier == FLEX and "timeout_s" not in settings.model_fields_set
         timeout_s = FLEX_TIMEOUT_S if is_slow else settings.timeout_s
         http = own.http.mapping if own.http else None
         return ModelTarget(
             model,
-            http.request.address if http else own.api_base or "",
+            http.request.address if http else own.api_base or (f"plugin:{own.plugin}" if own.plugin else ""),
             own.api_key_env or "",
             timeout_s=timeout_s,
             protocol=own.protocol or "",
             http=http,
+            plugin=own.plugin or "",
+            config=own.config,
         )
 
     def judge(self, model: str) -> ModelTarget:
         """Returns where a model is called that judges, or that a check asks: with the headers of judges."""
-        own = self.model_configs.get(model, ModelConfig())
+        own = self.config_of(model)
         of_model = merge_headers(own.params.headers or {}, own.headers)
         headers = merge_headers(self.judge_params.headers or {}, of_model)
         target = self.target(model, self.judge_params.service_tier)
         return msgspec.structs.replace(target, headers=headers)
-
-    @property
-    def data_files(self) -> Sequence[str]:
-        """Paths and patterns of files of cases."""
-        written = self.test_cases_file
-        return [written] if isinstance(written, str) else written or []
 
     @property
     def schema_file(self) -> str | None:

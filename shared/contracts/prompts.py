@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 from shared.contracts.call_options import Headers, Params
 from shared.contracts.case_vocabulary import MAX_INPUT_CHARS
 from shared.contracts.cases import MAX_ID_CHARS, JsonObject, Text, is_json
+from shared.contracts.code_config import Code
 
 SYSTEM_ROLES: Final = ("system", "developer")
 """Roles of messages that say how to answer."""
@@ -83,10 +84,8 @@ def _prompt(value: Any) -> Any:
     return {"user": value} if isinstance(value, str) else value
 
 
-class Prompt(BaseModel):
-    """A template of what models are sent."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+class Prompt(Code):
+    """A template of what models are sent, or code that makes it."""
 
     id: Annotated[Text, Field(max_length=MAX_ID_CHARS)] | None = None
     """What it is called; null: the stem of its file, else its position."""
@@ -98,7 +97,7 @@ class Prompt(BaseModel):
     """Where it is written: `.yaml` has a list of messages, `.txt` and `.md` the user message."""
     params: Params = Params()
     """Options of calls; they go before those of bench and model."""
-    headers: Headers = {}
+    headers: Headers = Field({})
     """Headers of the request."""
 
     @model_validator(mode="after")
@@ -106,7 +105,10 @@ class Prompt(BaseModel):
         """Refuses a prompt that is written here and in a file, or nowhere."""
         if self.file is not None and self.user is not None:
             raise PydanticCustomError("prompt", "user and file both stand here: keep one of them")
-        if self.file is None and self.user is None and self.system is None:
+        code = self.python or self.javascript or self.plugin
+        if code is not None and (self.file is not None or self.user is not None):
+            raise PydanticCustomError("prompt", "code makes the prompt, and user or file is here too")
+        if self.file is None and self.user is None and self.system is None and code is None:
             raise PydanticCustomError("prompt", "nothing to send: write user, system or file")
         return self
 

@@ -1,10 +1,11 @@
 """Where a model is called, and what every call to it carries: made once at submit, and carried whole."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from shared.code.code_file import CodeFile
 from shared.upstream.http_mapping import HttpMapping
 from shared.upstream.key_variables import PROVIDERS, provider_of
 from shared.upstream.protocol_names import HTTP, OPENAI, protocol_of
@@ -34,13 +35,27 @@ class ModelTarget(msgspec.Struct, frozen=True, gc=False):
     """How the `api_base` is spoken to, one of `PROTOCOLS`; empty: as the model's name says."""
     http: HttpMapping | None = None
     """How the application at `api_base` is asked that speaks none of these."""
+    code: CodeFile | None = None
+    """The code that is called instead of an endpoint; `api_base` is its place."""
+    plugin: str = ""
+    """The installed client that is called instead; likewise."""
+    config: Mapping[str, Any] = {}
+    """What code or client is given beside each call."""
 
     @property
     def place(self) -> dict[str, str]:
         """What decides who answers: neither the key that pays, nor the time that it may take."""
         spoken = {"protocol": self.protocol} if self.protocol else {}
         spoken |= {"http": msgspec.json.encode(self.http).decode()} if self.http else {}
+        if self.is_hosted:
+            called = f"{self.code.sha256} {self.code.function}" if self.code else self.plugin
+            spoken |= {"called": called, "config": msgspec.json.encode(self.config, order="sorted").decode()}
         return {"model": self.model, "api_base": self.api_base, **spoken}
+
+    @property
+    def is_hosted(self) -> bool:
+        """Whether code or an installed client is called instead of an endpoint."""
+        return self.code is not None or bool(self.plugin)
 
     @property
     def spoken(self) -> str:

@@ -25,7 +25,13 @@ def test_an_empty_environment_gives_the_defaults() -> None:
 def test_each_setting_is_read_from_its_variable() -> None:
     """Every row of `config show` names a variable that really sets it."""
     values = {"data_dir": "/srv/proctor", "redis_url": "redis://db", "broker_url": "redis://queue"}
-    values |= {"unsafe_validators": "1", "block_private": "1", "trust_env": "1", "key_variables": "MY_SECRET"}
+    values |= {
+        "allow_code": "1",
+        "unsafe_validators": "1",
+        "block_private": "1",
+        "trust_env": "1",
+        "key_variables": "MY_SECRET",
+    }
     values |= {"log_format": "json", "log_level": "debug", "flower_auth": "alice:7", "redact": "mail"}
     for row in describe(Settings(data_dir=Path("/x"))):
         settings = Settings.from_environment({row.env: values.get(row.name, "7")})

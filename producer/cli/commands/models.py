@@ -5,6 +5,7 @@ import os
 import click
 
 from producer.cli.completions import complete_files
+from producer.cli.options.global_options import allow_code_option
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import config_option, one_file
 from producer.cli.session import Session, pass_session
@@ -14,6 +15,7 @@ from shared.errors import UsageError
 @declare()
 @click.argument("file", shell_complete=complete_files, required=False)
 @config_option
+@allow_code_option
 @click.option("-p", "--provider", metavar="NAME", help="Only models of this provider, e.g. openai.")
 @pass_session
 def command(session: Session, *, file: str | None, config: str | None, provider: str | None) -> None:
@@ -26,7 +28,7 @@ def command(session: Session, *, file: str | None, config: str | None, provider:
     named = one_file(file, config)
     if named is None:
         raise UsageError("name a FILE", hint="see `proctor models --help`")
-    document = models_document(named, os.environ, provider)
+    document = models_document(named, os.environ, provider, allow_code=session.settings.allow_code)
     if session.options.json:
         session.output.document(document)
     elif document.models:

@@ -14,6 +14,7 @@ from producer.cli.local.child_processes import (
     flower_environment,
     worker_command,
 )
+from producer.cli.options.global_options import allow_code_option
 from producer.cli.options.global_options import command as declare
 from producer.cli.session import Session, pass_session
 from producer.text import plural
@@ -27,6 +28,7 @@ LOOPBACK = "127.0.0.1"
 
 
 @declare()
+@allow_code_option
 @click.option(
     "--processes",
     type=click.IntRange(1, 256),

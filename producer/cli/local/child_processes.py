@@ -21,7 +21,7 @@ from producer.cli.output import Output, Style, printable
 from shared.errors import InfrastructureError, UsageError
 from shared.kinds import Kind, all_kinds
 from shared.processes.own_modules import module_command, module_environment
-from shared.settings import Settings
+from shared.settings import Settings, variable_of
 
 LOG_BYTES: Final = 10_000_000
 """A log file above this size is moved to `….1` before the next start."""
@@ -47,6 +47,8 @@ def child_environment(settings: Settings) -> dict[str, str]:
         environment.pop(f"{name}_FILE", None)
         if url:
             environment[name] = url
+    if settings.allow_code:
+        environment[variable_of("allow_code")] = "1"
     environment["PYTHONUNBUFFERED"] = "1"
     return module_environment(environment)
 

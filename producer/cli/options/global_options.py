@@ -40,6 +40,8 @@ class GlobalOptions:
     """When to colour; `auto` looks at the terminal, `NO_COLOR` and `CI`."""
     no_progress: bool = False
     """No live view and no progress lines."""
+    allow_code: bool = False
+    """Code beside benches may run; see `allow_code_option`."""
     yes: bool = False
     """Questions are answered with yes: deletions, and large runs."""
     from_file: Mapping[str, str] = field(default_factory=dict)
@@ -129,6 +131,18 @@ jsonl_option: Final = click.option(
     help="Print events as JSON Lines to stdout; the last one is the summary.",
 )
 """For commands that follow a run."""
+
+
+allow_code_option: Final = click.option(
+    "--allow-code",
+    is_flag=True,
+    expose_value=False,
+    callback=_remember,
+    cls=TopicOption,
+    topics=("cases",),
+    help="Run Python and JavaScript files that the bench names, with your rights [env PROCTOR_ALLOW_CODE].",
+)
+"""For commands that read benches or start workers."""
 
 
 class _Context(click.Context):

@@ -195,7 +195,7 @@ class _Reader:
 
     def _files(self, written: str, place: Place) -> list[DataFile]:
         """The files that a path or a pattern names."""
-        return data_files(self._file.path, place, [written.removeprefix(FILE)])
+        return data_files(self._file.path, [(place, written.removeprefix(FILE))])
 
     def _text(self, written: str, place: Place) -> str:
         """The text of a file."""

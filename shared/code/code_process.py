@@ -1,0 +1,269 @@
+"""The process of a file of code, as its owner sees it: started once, called often, ended with all it began.
+
+It is no sandbox: the code may use network and files as its user does. What it does not have is the
+environment of its owner, which holds keys, and a way to outlive it.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock, Thread
+from typing import IO, Any, Final, Literal
+
+from shared.code.code_file import CodeFile
+
+MEMORY_BYTES: Final = 2 << 30
+"""Memory of each process of code."""
+CALLS: Final = 64
+"""Calls of a process that may be under way at a time; its owner keeps to it."""
+MOST_REPLY_BYTES: Final = 8 << 20
+"""A longer answer ends the process."""
+USUAL_VARIABLES: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables that all code has; none is a secret."""
+_FOLDER: Final = Path(__file__).parent
+_LAST_WORDS: Final = 40
+"""Lines of what it prints that are kept, for the reason of its end."""
+_REAP_S: Final = 5.0
+
+Role = Literal["model", "prompt", "cases"]
+
+
+class CodeFailedError(Exception):
+    """Code did not answer.
+
+    Args:
+        message: for people.
+        status: HTTP status that its client met, if it says so.
+        is_lost: whether a connection was lost, or the process ended: the same call may succeed later.
+        is_unusable: whether no call can succeed: the file cannot be loaded.
+    """
+
+    def __init__(
+        self, message: str, *, status: int = 0, is_lost: bool = False, is_unusable: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.status, self.is_lost, self.is_unusable = status, is_lost, is_unusable
+
+
+class CodeProcess:
+    """A process with one file of code.
+
+    Args:
+        file: its text; it is written to a folder of its own, unless `beside` has it.
+        role: what the function is for.
+        environment: the owner's, of which only the listed variables are passed on.
+        options: what a model of a class is made with.
+        beside: the folder that has the file, in which the code then runs.
+        memory_bytes: that it may have.
+    """
+
+    def __init__(
+        self,
+        file: CodeFile,
+        role: Role,
+        environment: Mapping[str, str],
+        *,
+        options: Mapping[str, Any] | None = None,
+        beside: Path | None = None,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
+        self._name = file.name
+        self._own = None if beside else TemporaryDirectory(prefix="proctor-code-", ignore_cleanup_errors=True)
+        folder = beside or Path(self._own.name if self._own else "")
+        if self._own:
+            (folder / file.name).write_text(file.source, encoding="utf-8")
+        self._waiting = dict[int, Future[Any]]()
+        self._ready: Future[Any] = Future()
+        self._last_words = deque[bytes](maxlen=_LAST_WORDS)
+        self._lock, self._calls = Lock(), 0
+        self.has_ended = False
+        """Whether no further call can be made."""
+        try:
+            self._process, self._life = _started(file, folder, environment, memory_bytes)
+        except CodeFailedError:
+            self._clean()
+            raise
+        start = {
+            "path": str(folder / file.name),
+            "function": file.function,
+            "role": role,
+            "options": options or {},
+        }
+        Thread(target=self._listen, name=f"code {file.name}", daemon=True).start()
+        Thread(target=self._keep_words, name=f"code {file.name} words", daemon=True).start()
+        self._send(start)
+
+    @property
+    def ready(self) -> "Future[Any]":
+        """Ends when the file is loaded; with `CodeFailedError` if it cannot be."""
+        return self._ready
+
+    def call(self, arguments: Sequence[Any]) -> "Future[Any]":
+        """Calls the function with JSON values; the result is what it returns, or a `CodeFailedError`."""
+        found: Future[Any] = Future()
+        with self._lock:
+            self._calls += 1
+            number, self._waiting[self._calls] = self._calls, found
+        if self.has_ended or not self._send({"id": number, "arguments": list(arguments)}):
+            self._fail(CodeFailedError(f"{self._name}: its process has ended", is_lost=True))
+        return found
+
+    def close(self) -> None:
+        """Ends it with all that it has started; calls under way fail."""
+        with self._lock:
+            life, self._life = self._life, -1
+        if life >= 0:
+            os.close(life)
+
+    def _send(self, message: Mapping[str, Any]) -> bool:
+        line = json.dumps(message).encode() + b"\n"
+        try:
+            with self._lock:
+                pipe: IO[bytes] = _pipe(self._process.stdin)
+                pipe.write(line)
+                pipe.flush()
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def _listen(self) -> None:
+        """Takes answers until there are no more; in a thread."""
+        why = ""
+        try:
+            why = self._take_replies(_pipe(self._process.stdout))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            why = "wrote what is no answer to where answers go"
+        finally:
+            self.has_ended = True
+            self.close()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_REAP_S)
+            self._fail(self._end(why))
+            for pipe in (self._process.stdin, self._process.stdout):
+                with suppress(OSError):
+                    _pipe(pipe).close()
+            self._clean()
+
+    def _take_replies(self, pipe: IO[bytes]) -> str:
+        """Hands answers over; returns what is wrong with the last one, nothing at the end."""
+        while line := pipe.readline(MOST_REPLY_BYTES):
+            if not line.endswith(b"\n"):
+                is_long = len(line) >= MOST_REPLY_BYTES
+                return f"answered with more than {MOST_REPLY_BYTES >> 20} MiB" if is_long else ""
+            reply = json.loads(line)
+            if reply.get("ready"):
+                self._ready.set_result(None)
+                continue
+            with self._lock:
+                found = self._waiting.pop(reply["id"], None) if "id" in reply else self._ready
+            if found is None or found.done() or not found.set_running_or_notify_cancel():
+                continue  # given up by its caller
+            if "error" in reply:
+                found.set_exception(_failure(self._name, reply, is_unusable=found is self._ready))
+            else:
+                found.set_result(reply["value"])
+        return ""
+
+    def _end(self, why: str) -> CodeFailedError:
+        """Says why there are no more answers."""
+        code = self._process.returncode
+        ended = why or ("was ended" if code is None else f"ended with exit code {code}")
+        words = b"".join(self._last_words).decode(errors="replace").strip().splitlines()
+        last = next((f": {line}" for line in reversed(words) if "error" in line.lower()), "")
+        return CodeFailedError(f"{self._name}: its process {ended}{last}", is_lost=not why)
+
+    def _fail(self, error: CodeFailedError) -> None:
+        """Ends all calls under way."""
+        with self._lock:
+            left, self._waiting = [*self._waiting.values(), self._ready], {}
+        for each in left:
+            if not each.done() and each.set_running_or_notify_cancel():
+                each.set_exception(error)
+
+    def _keep_words(self) -> None:
+        """Reads what it prints, and keeps the end; in a thread."""
+        with _pipe(self._process.stderr) as pipe, suppress(OSError, ValueError):
+            while line := pipe.readline(1 << 12):
+                self._last_words.append(line)
+
+    def _clean(self) -> None:
+        if self._own:
+            self._own.cleanup()
+
+
+def _failure(name: str, reply: Mapping[str, Any], *, is_unusable: bool) -> CodeFailedError:
+    """Makes the error that a reply says."""
+    status = reply.get("status")
+    return CodeFailedError(
+        f"{name}: {reply['error']}",
+        status=status if isinstance(status, int) else 0,
+        is_lost=bool(reply.get("is_connection")),
+        is_unusable=is_unusable,
+    )
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise AssertionError("all three are pipes")
+    return pipe
+
+
+def _started(
+    file: CodeFile, folder: Path, environment: Mapping[str, str], memory_bytes: int
+) -> "tuple[subprocess.Popen[bytes], int]":
+    """Starts the keeper with the program; also returns the end of the pipe that keeps both alive."""
+    ends, life = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-I", "-S", str(_FOLDER / "keeper.py"), str(ends), str(memory_bytes)),
+                *_program(file, environment, memory_bytes),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(ends,),
+            env=listed_variables(file, environment),
+            cwd=folder,
+            start_new_session=True,  # Ctrl-C is for its owner, who then ends it
+        )
+    except BaseException:
+        os.close(life)
+        raise
+    finally:
+        os.close(ends)
+    return process, life
+
+
+def _program(file: CodeFile, environment: Mapping[str, str], memory_bytes: int) -> list[str]:
+    """Returns the command line that runs a file.
+
+    Raises:
+        CodeFailedError: this machine has nothing that does.
+    """
+    if file.language == "python":
+        return [sys.executable, "-I", str(_FOLDER / "host.py")]
+    node = shutil.which("node", path=environment.get("PATH"))
+    if node is None:
+        text = f"{file.name}: JavaScript is run by node, which this machine does not have"
+        raise CodeFailedError(text, is_unusable=True)
+    heap = f"--max-old-space-size={memory_bytes >> 20}"
+    return [node, heap, "--no-warnings", "--experimental-detect-module", str(_FOLDER / "host.mjs")]
+
+
+def listed_variables(file: CodeFile, environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns the environment of a file's process.
+
+    >>> file = CodeFile("python", "a.py", "", "", env=["KEY"])
+    >>> listed_variables(file, {"KEY": "1", "OTHER": "2", "TZ": "UTC"})
+    {'TZ': 'UTC', 'KEY': '1'}
+    """
+    return {name: environment[name] for name in (*USUAL_VARIABLES, *file.env) if name in environment}

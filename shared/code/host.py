@@ -1,0 +1,149 @@
+"""Runs in a process of its own: loads one Python file, calls its function and answers, a line of JSON each.
+
+Run as `python -I host.py` by `keeper.py`. The first line on 0 says what is loaded, each further one is a
+call; the first line on 3 says whether it was loaded. Plain functions run in threads, coroutines on one loop.
+"""
+
+import asyncio
+import importlib.util
+import inspect
+import json
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+REPLIES_FD = 3
+THREADS = 64
+"""Calls of plain functions at a time; whoever calls keeps to it."""
+USUAL = {"model": "call_api", "prompt": "create_prompt", "cases": "generate_tests"}
+"""What functions are called whose name is not given, by what they are for."""
+
+
+def answer(reply: dict[str, Any]) -> None:
+    """Writes one line."""
+    try:
+        line = json.dumps(reply, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        line = json.dumps({"id": reply.get("id"), "error": f"what it returned is no JSON: {error}"})
+    _write(line.encode() + b"\n")
+
+
+_lock = threading.Lock()
+
+
+def _write(data: bytes) -> None:
+    with _lock:
+        while data:
+            data = data[os.write(REPLIES_FD, data) :]
+
+
+def load(path: str, name: str, role: str) -> Callable[..., Any]:
+    """Loads the function of a file.
+
+    Args:
+        path: of the file.
+        name: of the function; empty: the usual one, or the only one.
+        role: what it is for, as in `USUAL`.
+    """
+    sys.path.insert(0, os.path.dirname(path))  # noqa: PTH120 - pathlib is not needed for a word
+    spec = importlib.util.spec_from_file_location("proctor_code", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["proctor_code"] = module
+    spec.loader.exec_module(module)
+    own = [
+        each
+        for each, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not each.startswith("_")
+    ]
+    if not name:
+        name = own[0] if len(own) == 1 else USUAL[role]
+    found: Callable[..., Any] | None = getattr(module, name, None)
+    if not callable(found):
+        has = f"it has {', '.join(own)}" if own else "it has none"
+        raise LookupError(f"no function {name}: {has}")  # noqa: TRY004 - a name is missing
+    return found
+
+
+def accepted(function: Callable[..., Any], arguments: list[Any]) -> list[Any]:
+    """Returns as many of the arguments as a function takes."""
+    try:
+        kinds = [each.kind for each in inspect.signature(function).parameters.values()]
+    except (TypeError, ValueError):
+        return arguments
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        return arguments
+    taken = sum(
+        kind in {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD} for kind in kinds
+    )
+    return arguments[:taken]
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """Says what an exception was; the status of a reply, where a client's exception has one."""
+    status = getattr(error, "status_code", None) or getattr(
+        getattr(error, "response", None), "status_code", None
+    )
+    words = "".join(traceback.format_exception_only(error)).strip() or type(error).__name__
+    return {
+        "error": words,
+        "status": status if isinstance(status, int) else 0,
+        "is_connection": isinstance(error, OSError),
+    }
+
+
+async def serve(function: Callable[..., Any], lines: "asyncio.Queue[bytes]") -> None:
+    """Answers calls until their end."""
+    threads, tasks = ThreadPoolExecutor(THREADS), set[asyncio.Task[None]]()
+    loop = asyncio.get_running_loop()
+
+    async def one(call: dict[str, Any]) -> None:
+        arguments = accepted(function, call["arguments"])
+        try:
+            if inspect.iscoroutinefunction(function):
+                value = await function(*arguments)
+            else:
+                value = await loop.run_in_executor(threads, lambda: function(*arguments))
+                if inspect.isawaitable(value):
+                    value = await value
+        except BaseException as error:  # noqa: BLE001 - whatever it raises is its answer, `sys.exit` too
+            answer({"id": call["id"], **failure(error)})
+        else:
+            answer({"id": call["id"], "value": value})
+
+    while line := await lines.get():
+        task = loop.create_task(one(json.loads(line)))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+
+async def main() -> None:
+    """Loads and serves."""
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[bytes]()
+    calls = os.fdopen(os.dup(0), "rb")
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123, ASYNC230 - what it reads from stdin is no call
+        os.dup2(nothing.fileno(), 0)
+    start = json.loads(calls.readline())
+    try:
+        function = load(start["path"], start["function"], start["role"])
+    except BaseException as error:  # noqa: BLE001 - whatever its import raises
+        answer(failure(error))
+        return
+
+    def read() -> None:
+        for line in calls:
+            loop.call_soon_threadsafe(lines.put_nowait, line)
+        os._exit(0)
+
+    answer({"ready": True})
+    threading.Thread(target=read, daemon=True).start()
+    await serve(function, lines)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
