@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from io import BytesIO
+from typing import NamedTuple
 
 from msgspec.json import Decoder
 
@@ -20,6 +21,32 @@ from shared.kinds import Kind
 from shared.runs import RunInfo, RunStore
 
 
+class ReadLine(NamedTuple):
+    """A result of a run, as a comparison reads it."""
+
+    position: int
+    line: Line
+    known: Known | None
+    """What else is known of the item."""
+
+
+def lines_of_run(store: RunStore, info: RunInfo) -> Iterator[ReadLine]:
+    """Yields the results of a run in input order.
+
+    Args:
+        store: reads the run.
+        info: the run.
+    """
+    write, compared = format_of(info.kind, "jsonl"), kinds.of(info.kind).compared()
+    read = compared.inputs(info) if compared.inputs else None
+    decode = Decoder(compared.comparing.line).decode
+    for rows in pages_of(store, info, TurnText.SHOWN):
+        out = BytesIO()
+        write(out, info).page(rows)
+        for row, line in zip(rows, out.getvalue().split(b"\n")[:-1], strict=True):
+            yield ReadLine(row.index, decode(line), read(row) if read else None)
+
+
 def side_of_run(store: RunStore, info: RunInfo, resources: ExitStack, *, tag: str | None = None) -> Side:
     """Reads the results of a run.
 
@@ -29,19 +56,9 @@ def side_of_run(store: RunStore, info: RunInfo, resources: ExitStack, *, tag: st
         resources: closes the texts of its items.
         tag: only cases with this tag.
     """
-    write, compared = format_of(info.kind, "jsonl"), kinds.of(info.kind).compared()
-    read = compared.inputs(info) if compared.inputs else None
-    decode = Decoder(compared.comparing.line).decode
-
-    def lines() -> Iterator[tuple[Line, Known | None]]:
-        for rows in pages_of(store, info, TurnText.SHOWN):
-            out = BytesIO()
-            write(out, info).page(rows)
-            for row, line in zip(rows, out.getvalue().split(b"\n")[:-1], strict=True):
-                yield decode(line), read(row) if read else None
-
-    texts = texts_of(info.kind, resources)
-    items = items_of(compared.comparing, lines(), tag=tag, keep=texts.add)
+    compared, texts = kinds.of(info.kind).compared(), texts_of(info.kind, resources)
+    lines = ((line, known) for _, line, known in lines_of_run(store, info))
+    items = items_of(compared.comparing, lines, tag=tag, keep=texts.add)
     return Side(
         name=info.run,
         source=info.source,

@@ -13,14 +13,18 @@ from producer.cases.results import RepeatOf
 from producer.queries.results import AskedQuery
 from shared.contracts.case_hashes import hash_of
 from shared.contracts.case_run import Quorum
-from shared.contracts.query_vocabulary import failed
+from shared.contracts.query_vocabulary import CHECKS, failed
 from shared.names import Outcome
+from worker.validation.case_verdict import StageOutcome
 
 R = TypeVar("R")
 Scores = Mapping[str, float]
 Names = tuple[str, ...]
+Verdicts = tuple[tuple[str, bool], ...]
+"""Names of checks, each with whether an item passed it; checks that were not asked are left out."""
 KEY_PARTS: Final = {"model": 1, "prompt": 2}
 """Where the identity of a case has its model and its prompt."""
+_DECIDED: Final = frozenset((StageOutcome.PASS, StageOutcome.FAIL))
 CHECK_PREFIX: Final = "check:"
 """Before the name of a check, as a score of a case."""
 
@@ -62,6 +66,13 @@ class CheckOfCase(Struct, frozen=True):
     reason: str | None = None
 
 
+class StageOfCase(Struct, frozen=True):
+    """What a stage found."""
+
+    stage: str
+    outcome: str
+
+
 class MetricsOfCase(Struct, frozen=True):
     """What is measured of an answer without a verdict."""
 
@@ -83,6 +94,7 @@ class ComparedCase(Struct, frozen=True, kw_only=True):
     tool_calls: list[dict[str, Any]] | None = None
     tags: list[str] | None = None
     metrics: MetricsOfCase | None = None
+    stages: list[StageOfCase] = []
     checks: list[CheckOfCase] | None = None
     score: float | None = None
     weight: float = 1.0
@@ -164,6 +176,10 @@ class ComparedItem(NamedTuple):
     known: Known
     weight: float
     """How much it counts in means."""
+    verdicts: Verdicts = ()
+    """What its checks found; one tuple for all items of which they found the same."""
+    tries: tuple[int, int] | None = None
+    """Of answers that count together, how many passed, and of how many; None for a single answer."""
 
     @property
     def names(self) -> list[str]:
@@ -221,7 +237,7 @@ def items_of(
         tag: only items with this one.
         keep: keeps the texts of a line, and returns where.
     """
-    quorums = dict[Names, Quorum]()
+    quorums, verdicts = dict[Names, Quorum](), dict[Verdicts, Verdicts]()
     found, skipped, seen, layouts = list[ComparedItem](), 0, Counter[Names](), dict[Names, Names]()
     for at, (line, known) in enumerate(lines):
         if tag is not None and (line.result is None or tag not in comparing.tags(line)):
@@ -234,7 +250,7 @@ def items_of(
         key = names if comparing.are_cases else (*names, intern(f"#{seen[names]}"))
         measured = comparing.scores(line) if line.outcome != Outcome.ERROR else {}
         scores = {name: number for name, number in measured.items() if number is not None}
-        layout = tuple(scores)
+        layout, checked = tuple(scores), comparing.verdicts(line)
         found.append(
             ComparedItem(
                 key=key,
@@ -246,6 +262,7 @@ def items_of(
                 place=keep(line),
                 known=known or comparing.known(line),
                 weight=getattr(line.result, "weight", 1.0),
+                verdicts=verdicts.setdefault(checked, checked),
             )
         )
         if isinstance(line.result, ComparedCase) and (repeat := line.result.repeat):
@@ -289,6 +306,7 @@ def _together(answers: Sequence[ComparedItem], quorum: Quorum) -> ComparedItem:
         outcome=outcome.value,
         word=outcome.value,
         scores=PackedScores(tuple(scores), scores.values()),
+        tries=(sum(each.outcome == Outcome.PASSED for each in answers), len(answers)),
     )
 
 
@@ -333,6 +351,14 @@ def _case_scores(line: CaseLine) -> Mapping[str, float | None]:
     return {**_item_scores(line), "rouge_l": rouge_l, "score": result.score, **checks}
 
 
+def _case_verdicts(line: CaseLine) -> Verdicts:
+    result = _result(line)
+    decided = (row for row in result.stages if row.outcome in _DECIDED)
+    stages = ((row.stage, row.outcome == StageOutcome.PASS) for row in decided)
+    checks = ((row.name, row.passed) for row in result.checks or () if row.passed is not None)
+    return (*stages, *checks)
+
+
 def _turn_scores(line: TurnLine) -> Mapping[str, float | None]:
     return {} if _result(line).response is None else _item_scores(line)
 
@@ -343,6 +369,14 @@ def _query_scores(line: QueryLine) -> Mapping[str, float | None]:
     wanted = keywords.number("total")
     found = keywords.number("matched") / wanted if wanted else None
     return {"cost_usd": line.cost_usd, "keywords_found": found, "latency_ms": query.latency_ms}
+
+
+def _query_verdicts(line: QueryLine) -> Verdicts:
+    query = AskedQuery(line.result or {})
+    if query.is_failed:
+        return ()
+    found = ((name, query.check(name)) for name in CHECKS)
+    return tuple((name, check.passed) for name, check in found if check.is_applicable)
 
 
 def _category(line: QueryLine) -> Sequence[str]:
@@ -371,6 +405,8 @@ class Comparing(NamedTuple):
     """What became of an item, as a change of it is written."""
     scores: Callable[[Line], Mapping[str, float | None]] = _item_scores
     """What was measured of an item without an error."""
+    verdicts: Callable[[Line], Verdicts] = lambda _: ()
+    """What its checks found."""
     tags: Callable[[Line], Sequence[str]] = lambda _: ()
     """What an item is marked with."""
     tag: str = "tag"
@@ -402,6 +438,7 @@ COMPARED_CASES: Final = Comparing(
     _case_names,
     CaseLine,
     scores=_case_scores,
+    verdicts=_case_verdicts,
     tags=lambda line: _result(line).tags or (),
     known=lambda line: Known(bytes.fromhex(line.input_hash), bytes.fromhex(line.expectation_hash)),
     are_cases=True,
@@ -412,6 +449,7 @@ COMPARED_QUERIES: Final = Comparing(
     lambda result, _: (str(result["id"]),),
     QueryLine,
     scores=_query_scores,
+    verdicts=_query_verdicts,
     tags=_category,
     tag="category",
     known=lambda line: Known(hash_of(AskedQuery(line.result or {}).query)),

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Annotated, Final, Literal, NamedTuple
@@ -400,7 +400,7 @@ def compare(
             [(pair.after.unit, True) for pair in pairs.differing()]
             + [(pair.after.unit, False) for pair in pairs.same]
         ),
-        test=_tested(pairs.units, level, level_each),
+        test=tested([unit.net for unit in pairs.units.values()], level, level_each),
         scores=dict(_scores(pairs.units, level_each)),
         judged=judged,
         models=models and ComparedNames(*models),
@@ -420,15 +420,21 @@ def _paired(a: Items, b: Items) -> PairedItems:
     return found
 
 
-def _tested(units: Mapping[str, _Unit], level: float, level_each: float) -> PairedTest:
-    """Tests better against worse units: those with more fixed than broken, and the others."""
-    better, worse = (sum(unit.net * sign > 0 for unit in units.values()) for sign in (1, -1))
+def tested(nets: Collection[int], level: float, level_each: float) -> PairedTest:
+    """Tests better against worse units.
+
+    Args:
+        nets: of each unit, the fixed less the broken.
+        level: see `compare`.
+        level_each: its part of it.
+    """
+    better, worse = (sum(net * sign > 0 for net in nets) for sign in (1, -1))
     test = mcnemar(worse, better)
     return PairedTest(
         method=test.method,
         p_value=test.p_value,
         exact_p=test.exact_p,
-        units=len(units),
+        units=len(nets),
         better=better,
         worse=worse,
         level=level,

@@ -16,6 +16,8 @@ WIDTH: Final = 1_000
 HEIGHT: Final = 150
 SIDE: Final = 12
 """Units left free beside the first and the last point."""
+MOST_TOGETHER: Final = 8
+"""Runs whose cases are shown together."""
 MOST_CHANGES: Final = 6
 """Settings that are named at one point."""
 
@@ -44,6 +46,11 @@ class RunHistory(NamedTuple):
     """Heights and labels."""
     sentence: str
     """From the best run to the last one."""
+
+    @property
+    def newest(self) -> Sequence[str]:
+        """The runs whose cases can be shown together."""
+        return [point.run for point in self.points[-MOST_TOGETHER:]]
 
 
 def history_of(

@@ -1,6 +1,7 @@
 """The addresses of pages: each carries the token of its server, so that no cookie is needed."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_urlsafe
 from typing import Final, NamedTuple
@@ -16,15 +17,15 @@ class Links(NamedTuple):
 
     token: str
 
-    def to(self, *parts: str, **query: str | int) -> str:
-        """Returns the address of a page; parameters without a value are left out.
+    def to(self, *parts: str, **query: str | int | Sequence[str]) -> str:
+        """Returns the address of a page; parameters without a value are left out, lists are repeated.
 
         >>> Links("t").to("runs", "a/b", q="", kind="cases")
         '/runs/a%2Fb?kind=cases&token=t'
         """
         found = {name: value for name, value in query.items() if value != ""}
         path = "/".join(quote(part, safe="") for part in parts)
-        return f"/{path}?{urlencode({**found, TOKEN_KEY: self.token})}"
+        return f"/{path}?{urlencode({**found, TOKEN_KEY: self.token}, doseq=True)}"
 
 
 def kept_token(folder: Path) -> str:

@@ -1,7 +1,7 @@
 """What addresses ask for, typed: the parts of their paths, and what stands behind the question mark."""
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -37,6 +37,12 @@ class QueryParams(msgspec.Struct, frozen=True):
     part: bool = False
     """Whether a part is wanted, without the page around it."""
     topic: str = ""
+    baseline: str = ""
+    """The run that others are compared with; empty: the earliest."""
+    view: Literal["", "answers", "cases"] = ""
+    """What of a comparison: answer beside answer of two runs, or all cases of several."""
+    show: Literal["", "broken", "fixed", "changed", "text"] = ""
+    of: str = ""
 
 
 def typed(params: Mapping[str, str], kind: type[T]) -> T:

@@ -5,7 +5,7 @@
   const all = (selector, within) => Array.from((within || document).querySelectorAll(selector));
   const token = new URLSearchParams(location.search).get("token"), topic = document.body.dataset.topic;
   const panel = $("#panel"), split = $("#split"), toast = $("[data-toast]"), help = $("dialog.keys"), link = $("[data-link]");
-  const AGAIN = 2000; // milliseconds after which a stream that was refused is asked for again
+  const MOST_MARKED = 8, AGAIN = 2000; // milliseconds after which a stream that was refused is asked for again
 
   let quiet = 0;
   function say(text) {
@@ -90,10 +90,28 @@
     } catch (away) { return null; }
   }
 
+  /* Marks stay when other runs are listed: those that are not in sight go with the form as hidden fields. */
+  const marked = () => all("input[name=run]").filter((box) => box.checked || box.type === "hidden");
+  function count() {
+    const button = $("[data-compare]"), number = marked().length;
+    if (button) button.textContent = number ? `Compare ${number} marked` : "Compare marked";
+  }
+  function keepMarks(runs) {
+    const form = $("#marked");
+    for (const run of form ? runs : []) {
+      const box = all("input[name=run]").find((each) => each.value === run);
+      if (box) box.checked = true;
+      else form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "run", value: run }));
+    }
+    count();
+  }
+
   function put(fresh) {
+    const runs = marked().map((box) => box.value);
     const list = $("[data-list]"), field = $("[data-search] input[type=search]"), had = document.activeElement === field;
     const typed = had ? field.value : null, at = had ? field.selectionStart : 0;
     list.replaceWith(fresh);
+    keepMarks(runs);
     goOn();
     if (had) { const again = $("[data-search] input[type=search]"); again.focus(); again.value = typed; again.setSelectionRange(at, at); }
   }
@@ -129,8 +147,9 @@
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (form.matches("[data-search], [data-jump]")) { event.preventDefault(); go(addressOf(form), true); }
-    if (form.id === "marked" && all("input[name=run]:checked").length !== 2) { event.preventDefault(); say("Mark two runs to compare."); }
+    if (form.id === "marked" && !(marked().length > 1 && marked().length <= MOST_MARKED)) { event.preventDefault(); say(`Mark 2 to ${MOST_MARKED} runs to compare.`); }
   });
+  document.addEventListener("change", (event) => { if (event.target.name === "run") count(); });
 
   /* ---- The panel: everything about one item, beside the rows. */
 
@@ -220,7 +239,7 @@
     const acts = {
       "/": () => field && field.focus(), "?": () => help.showModal(),
       j: () => move(1, () => true), k: () => move(-1, () => true), f: () => move(1, isBad), F: () => move(-1, isBad),
-      x: () => { if (box) box.checked = !box.checked; },
+      x: () => { if (box) { box.checked = !box.checked; count(); } },
       c: () => { const form = $("#marked"); if (form) form.requestSubmit(); },
       Enter: () => { if (current() && !event.target.closest("button, summary")) open(current()); },
     };

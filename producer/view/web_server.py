@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -30,6 +29,8 @@ from producer.text import plural
 from producer.view import desk, html_pages
 from producer.view.cards import ACTIONS, Card, RunPace, card_of
 from producer.view.follow import Following
+from producer.view.grid import Grids
+from producer.view.grid_page import GridQuery, grid_page
 from producer.view.history import history_of
 from producer.view.html_pages import message_page
 from producer.view.kept_reports import KeptReports
@@ -75,7 +76,7 @@ class Pages:
     def __init__(self, access: Access, links: Links) -> None:
         self._access, self._links = access, links
         self.hub = Hub(Following(access, links))
-        self._kept, self._finder = KeptReports(), RowFinder()
+        self._kept, self._finder, self._grids = KeptReports(), RowFinder(), Grids()
 
     def routes(self) -> list[web.RouteDef]:
         """Returns what is served."""
@@ -196,23 +197,35 @@ class Pages:
         return self._kept.path(state_of(info), write)
 
     async def compare(self, request: web.Request) -> web.StreamResponse:
-        """Sends the comparison of two runs, the earlier one first."""
-        runs = request.query.getall("run", [])
-        if len(runs) != 2:  # noqa: PLR2004 - a comparison has two sides
-            raise UsageError("a comparison needs two runs", hint="mark two in the list of runs")
-        return _written(await asyncio.to_thread(self._compare, runs))
+        """Sends the comparison of runs: of two, answer beside answer; of several, all of their cases."""
+        asked, runs = typed(request.query, QueryParams), list(dict.fromkeys(request.query.getall("run", [])))
+        if asked.view == "cases" or len(runs) > 2:  # noqa: PLR2004 - answers stand beside each other in pairs
+            return _html(await asyncio.to_thread(self._compare_cases, runs, asked))
+        if len(runs) < 2:  # noqa: PLR2004 - same
+            raise UsageError("a comparison needs two runs", hint="mark them in the list of runs")
+        return _written(await asyncio.to_thread(self._compare_answers, runs, asked.baseline))
 
     def _item_address(self, run: str, item: str) -> str:
         return self._links.to("run", run, "item", item)
 
-    def _compare(self, runs: Sequence[str]) -> Path:
+    def _sides(self, runs: Sequence[str], baseline: str) -> list[RunInfo]:
+        """Returns runs in their order in time, but for the baseline, which comes first."""
+        infos = map(self._access.impatient_store.info, runs)
+        return sorted(infos, key=lambda info: (info.run != baseline, info.created_ms))
+
+    def _compare_cases(self, runs: Sequence[str], asked: QueryParams) -> bytes:
+        grid = self._grids.get(self._access.impatient_store, self._sides(runs, asked.baseline))
+        return grid_page(grid, GridQuery(asked.show, asked.of, asked.number), self._links, now_ms())
+
+    def _compare_answers(self, runs: Sequence[str], baseline: str) -> Path:
         store = self._access.store
-        a, b = sorted(map(store.info, runs), key=attrgetter("created_ms"))
+        a, b = self._sides(runs, baseline)
 
         def write(out: BinaryIO) -> None:
             with ExitStack() as resources:
                 contents = compared_runs(store, a, b, resources, self._item_address)
-                out.writelines(comparison_page(contents))
+                cases = self._links.to("compare", run=[a.run, b.run], baseline=a.run, view="cases")
+                out.writelines(comparison_page(contents, [("Cases by run", cases)]))
 
         return self._kept.path(f"{state_of(a)} {state_of(b)}", write)
 
@@ -271,6 +284,7 @@ class Pages:
     async def close(self) -> None:
         """Ends all followers and deletes the kept reports."""
         await self.hub.close()
+        await asyncio.to_thread(self._grids.close)
         self._kept.close()
 
     async def static(self, request: web.Request) -> web.Response:

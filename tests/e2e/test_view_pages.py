@@ -47,6 +47,13 @@ def shows(browser: Browser, selector: str, expected: list[str]) -> None:
     eventually(found, 10.0)
 
 
+def press(browser: Browser, *keys: str) -> None:
+    """Presses keys on the page."""
+    for key in keys:
+        event = f"new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}})"
+        browser.evaluate(f"document.body.dispatchEvent({event})")
+
+
 def test_runs_are_searched_marked_and_compared(
     browser: Browser, access: Access, redis_client: "redis.Redis", artifacts: Path
 ) -> None:
@@ -68,14 +75,48 @@ def test_runs_are_searched_marked_and_compared(
         assert browser.evaluate("document.activeElement !== document.querySelector('.search')")
         browser.click(".chip[aria-current]")
         shows(browser, "tr[data-row] .mono", ["run-b", "run-a"])
-        for key in "jxjxc":
-            event = f"new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}})"
-            browser.evaluate(f"document.body.dispatchEvent({event})")
+        press(browser, *"jxjxc")
         shows(browser, ".verdict h1", ["No significant difference: 4 of 8 cases fixed, nothing broken"])
         assert browser.evaluate("window.pwned") is None
         assert browser.complaints() == []
         assert browser.strangers() == []
         browser.open("about:blank")  # before its server ends
+
+
+def test_several_runs_are_marked_and_shown_together(
+    browser: Browser, access: Access, redis_client: "redis.Redis", artifacts: Path
+) -> None:
+    """Marks outlive a search; all cases of three runs stand beside each other, by keys too, as text only."""
+    cases_run(redis_client, "run-a", name="desk")
+    cases_run(redis_client, "run-b", name="desk", outputs=[OUTPUTS[0]])
+    cases_run(redis_client, "run-c", name=f"other {HOSTILE}", outputs=[OUTPUTS[1]])
+    with served(access) as address:
+        browser.open(address)
+        shows(browser, "[data-link]", ["live"])
+        browser.click("tr[data-id=run-c] input")
+        browser.type("[data-search] input[type=search]", "desk")
+        shows(browser, "tr[data-row] .mono", ["run-b", "run-a"])
+        browser.click("tr[data-id=run-a] input")
+        browser.click("tr[data-id=run-b] input")
+        shows(browser, "[data-compare]", ["Compare 3 marked"])
+        browser.click("[data-compare]")
+        shows(browser, ".grid tbody th", [f"ticket-{number}" for number in (2, 4, 6, 8, 1, 3, 5, 7)])
+        for theme, width in (("light", 1440), ("dark", 420)):
+            browser.look(width=width, theme=theme)
+            browser.screenshot(artifacts / f"grid-{theme}.png")
+            assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        browser.click(".chip[href*='show=broken']")
+        shows(browser, ".grid tbody th", [f"ticket-{number}" for number in (1, 3, 5, 7)])
+        assert "show=broken" in browser.evaluate("location.search")
+        browser.click(".chip[aria-current]")
+        shows(browser, ".grid tbody tr:first-child td", ["✗ failed", "✓ passed fixed", "✗ failed"])
+        press(browser, *"jjjjj")  # past the runs to the second row
+        assert browser.evaluate("document.activeElement.pathname") == "/run/run-a/item/case-3"
+        press(browser, "Enter")
+        shows(browser, "#main h2", ["ticket-4 · acme/quick"])
+        assert browser.evaluate("window.pwned") is None
+        assert browser.complaints() == []
+        browser.open("about:blank")
 
 
 def test_a_run_is_live_and_its_items_open(

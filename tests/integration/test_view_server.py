@@ -236,6 +236,39 @@ def test_reports_and_comparisons_are_pages_of_the_server(address: str, redis_cli
     asyncio.run(ask())
 
 
+def test_several_runs_stand_beside_a_baseline(address: str, redis_client: "redis.Redis") -> None:
+    """The earliest run unless another is named; filters and where cells lead are addresses."""
+    good, wrong = OUTPUTS[0], OUTPUTS[1]
+    cases_run(redis_client, "run-a", cases=70, outputs=[good, wrong])
+    cases_run(redis_client, "run-b", cases=70, outputs=[good])
+    cases_run(redis_client, "run-c", cases=60, outputs=[wrong])
+    path = at(address, "/compare", run="run-c") + "&run=run-a&run=run-b"
+
+    async def ask() -> None:
+        def rows(page: str) -> list[str]:
+            return re.findall(r'scope="row"><span dir="auto">([^<]*)</span>', page)
+
+        async with asyncio.timeout(SOON_S):
+            while "data-unfinished" in (page := (await get(path))[1]):
+                pass
+        assert "run-c is worse; run-b is better than run-a" in page
+        assert page.count("30 broken") == 1
+        assert rows(page)[:3] == [f"ticket-{number}" for number in (2, 4, 6)]
+        assert f'href="/run/run-c/item/case-1?token={TOKEN}"' in page
+        assert rows((await get(path + "&number=51"))[1])[-1] == "ticket-69"
+        fixed = (await get(path + "&show=fixed&of=run-b"))[1]
+        assert rows(fixed) == [f"ticket-{number}" for number in range(2, 71, 2)]
+        other = (await get(path + "&baseline=run-b&show=fixed"))[1]
+        assert ("run-a and run-c are worse than run-b" in other, rows(other)) == (True, [])
+        pair = at(address, "/compare", run="run-a") + "&run=run-b"
+        assert "Cases by run" in (await get(pair))[1]
+        assert 'aria-label="Pages"' in (await get(pair + "&view=cases"))[1]
+        assert (await get(path + "&show=burnt"))[0] == 400
+        assert (await get(path + "".join(f"&run=run-{at}" for at in range(9))))[0] == 404
+
+    asyncio.run(ask())
+
+
 def test_a_redis_that_dies_returns(new_redis_server: Callable[..., RedisServer], tmp_path: Path) -> None:
     """Pages say that it is away, the server stays, and goes on when it is back."""
     redis_server = new_redis_server()

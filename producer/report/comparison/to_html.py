@@ -124,8 +124,13 @@ class _Spooled:
     """Kinds of reasons in words."""
 
 
-def comparison_page(contents: Contents) -> Iterator[bytes]:
-    """Yields the page of a comparison piece by piece; rows are on disk until then."""
+def comparison_page(contents: Contents, links: Sequence[tuple[str, str]] = ()) -> Iterator[bytes]:
+    """Yields the page of a comparison piece by piece; rows are on disk until then.
+
+    Args:
+        contents: the comparison.
+        links: texts and addresses of pages beside it.
+    """
     found, item = contents.found, noun(contents.found)
     names = [side.title.rsplit("/", 1)[-1] for side in contents.sides]
     facets = ("became", "reason", *contents.groups)
@@ -135,7 +140,7 @@ def comparison_page(contents: Contents) -> Iterator[bytes]:
     ]
     written = _spooled(contents, Rows(facets=facets, groups=groups))
     try:
-        yield begin(_page(contents, names))
+        yield begin(_page(contents, names, links))
         settings = [
             (setting.name, _diff_lines(setting.before, setting.after))
             for setting in contents.settings or ()
@@ -166,7 +171,7 @@ def comparison_page(contents: Contents) -> Iterator[bytes]:
     yield end(facts, folder=FOLDER, row=item, cell="side", about="About this comparison")
 
 
-def _page(contents: Contents, names: Sequence[str]) -> Page:
+def _page(contents: Contents, names: Sequence[str], links: Sequence[tuple[str, str]]) -> Page:
     """Returns the head of the page: verdict, and sentences on it."""
     found = contents.found
     sources = dict.fromkeys(side.source for side in contents.sides if side.source)
@@ -176,7 +181,7 @@ def _page(contents: Contents, names: Sequence[str]) -> Page:
         " and ".join(sources) or "two runs",
         " → ".join(map(" ".join, zip("AB", names, strict=True))),
     )
-    return Page("Comparison", title, titles, tone, headline(found), why, folder=FOLDER)
+    return Page("Comparison", title, titles, tone, headline(found), why, links=links, folder=FOLDER)
 
 
 def _diff_lines(before: str, after: str) -> list[tuple[str, str]]:

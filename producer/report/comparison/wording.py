@@ -45,7 +45,7 @@ def score_table(found: Comparison) -> ScoreTable:
         (name for name in checks if checks[name].difference), key=lambda name: -abs(checks[name].difference)
     )
     shown = [*(name for name in found.scores if name not in checks), *changed]
-    starred = [name for name in shown if _has_star(found, name)]
+    starred = [name for name in shown if is_sure(found, name)]
     note = ""
     if starred == [PASS_RATE]:
         note = "* more than chance, by McNemar's test."
@@ -120,14 +120,14 @@ def _row(found: Comparison, name: str) -> list[str]:
         plain(score_name(found.comparing, name), Size.CELL),
         amount_of(name, score.a),
         amount_of(name, score.b),
-        f"{change} *" if _has_star(found, name) else change,
+        f"{change} *" if is_sure(found, name) else change,
         interval_of(found, name) or "-",
         f"{score.n:,}",
     ]
 
 
-def _has_star(found: Comparison, name: str) -> bool:
-    """Whether a score changed by more than chance: outcomes by the test, others by their interval."""
+def is_sure(found: Comparison, name: str) -> bool:
+    """Returns whether a score changed by more than chance: outcomes by the test, others by their interval."""
     if name == PASS_RATE:
         return found.test.is_significant
     return bool(interval_of(found, name)) and found.scores[name].leaves_out_zero

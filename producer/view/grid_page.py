@@ -1,0 +1,307 @@
+"""What the page of several runs shows of a grid: runs with changes, checks and cases by run; pure."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import compress
+from typing import Final, NamedTuple
+
+from producer.aggregate.compared_checks import ComparedCheck
+from producer.aggregate.compared_items import CHECK_PREFIX
+from producer.aggregate.comparison import LOWER_IS_BETTER, PASS_RATE
+from producer.documents import Rate
+from producer.item_ids import item_id
+from producer.report.cells import Size, plain
+from producer.report.comparison.to_html import SORTS
+from producer.report.comparison.wording import (
+    amount_of,
+    change_of,
+    interval_of,
+    is_sure,
+    level_of,
+    score_name,
+)
+from producer.report.html.rendering import fill
+from producer.report.html.viewer import Letter
+from producer.text import age, many, percent, plural
+from producer.view.grid import Cell, Grid, RunColumn
+from producer.view.html_pages import Frame, framed
+from producer.view.links import Links
+from shared.names import Outcome
+
+TEMPLATE: Final = "view/grid.html.j2"
+PAGE: Final = 50
+"""Rows of a page."""
+MOST_CHECKS: Final = 60
+"""Checks that are shown, those that changed most first."""
+LABELS: Final = dict(zip(SORTS, ("✗ Broken", "✓ Fixed", "Changed", "Only text"), strict=True))
+
+
+class GridQuery(NamedTuple):
+    """What the address of the page asks for."""
+
+    show: str = ""
+    """Rows to which this happened since the baseline: one of `SORTS`; empty: all."""
+    of: str = ""
+    """In this run; empty: in any."""
+    number: int = 1
+    """The first row, from 1."""
+
+
+class ShownChange(NamedTuple):
+    """A change since the baseline."""
+
+    text: str
+    tone: str
+    """`p` or `f` where it is more than chance; else empty."""
+    about: str
+
+
+class Measured(NamedTuple):
+    """A value of a run."""
+
+    text: str
+    delta: ShownChange | None
+
+
+class RunRow(NamedTuple):
+    """A run in the table above."""
+
+    run: str
+    label: str
+    age: str
+    rate: Rate
+    values: Sequence[Measured]
+    sorts: Sequence[tuple[str, int]]
+    """What became of its cases, and of how many."""
+    note: str
+    """Why there is nothing to compare."""
+
+
+class GridCell(NamedTuple):
+    """A cell, as it is shown."""
+
+    letter: Letter
+    word: str
+    share: str
+    """Of several answers, how many passed; empty of a single one."""
+    is_mixed: bool
+    """Whether some passed and some did not."""
+    sort: str
+    place: str
+    about: str
+
+
+class GridRow(NamedTuple):
+    """A case in all runs."""
+
+    number: int
+    name: str
+    more: str
+    letter: Letter
+    """Of its worst cell."""
+    cells: Sequence[GridCell | None]
+
+
+class GridView(NamedTuple):
+    """All that the page shows."""
+
+    title: str
+    notes: Sequence[str]
+    headings: Sequence[str]
+    runs: Sequence[RunRow]
+    checks: Sequence[tuple[str, Sequence[Measured | None]]]
+    unshown: int
+    """Checks that are not shown."""
+    rows: Sequence[GridRow]
+    found: int
+    """Rows that meet the filter."""
+    total: int
+    first: int
+    after: int
+    """Number of the row that the next page begins with; 0 after the last row."""
+    of: str
+    """The run that rows are filtered by."""
+    chips: Sequence[tuple[str, str, int]]
+    left: str
+    """What is still being read; empty once everything is."""
+    unit: str
+    units: str
+
+
+def grid_page(grid: Grid, query: GridQuery, links: Links, now_ms: int) -> bytes:
+    """Writes the page."""
+    runs = [info.run for info in grid.runs]
+    base = {"run": runs, "baseline": runs[0], "view": "cases"}
+    body = fill(TEMPLATE, "page", grid_view(grid, query, links, now_ms), query, base, links)
+    return framed(Frame(f"{plural(len(runs), 'run')} · Proctor", links, crumbs=[("Runs", links.to())]), body)
+
+
+def grid_view(grid: Grid, query: GridQuery, links: Links, now_ms: int) -> GridView:
+    """Chooses what is shown."""
+    columns = list(grid.columns)  # a thread adds to it
+    labels = _labels(grid)
+    names = [name for name in _scores_of(columns) if not name.startswith(CHECK_PREFIX)]
+    checks = _checks(columns)
+    rows, found, first = list[GridRow](), 0, max(0, query.number - 1)
+    if grid.is_whole:
+        chosen = _chosen(grid, query)
+        found = len(chosen)
+        rows = [
+            _row(grid, row, first + at + 1, labels, links)
+            for at, row in enumerate(chosen[first : first + PAGE])
+        ]
+    unit = columns[0].found.comparing.unit if columns else grid.runs[0].kind.noun
+    return GridView(
+        _verdict(columns, labels),
+        _notes(columns),
+        [score_name(columns[0].found.comparing, name) for name in names] if columns else [],
+        [_run(column, labels[column.info.run], names, now_ms) for column in columns],
+        checks[:MOST_CHECKS],
+        max(0, len(checks) - MOST_CHECKS),
+        rows,
+        found,
+        len(grid.names),
+        first + 1,
+        first + PAGE + 1 if first + PAGE < found else 0,
+        labels.get(query.of, ""),
+        _chips(grid, query),
+        "" if grid.is_whole else f"{len(columns)} of {plural(len(grid.runs), 'run')} read",
+        unit,
+        many(unit),
+    )
+
+
+def _labels(grid: Grid) -> Mapping[str, str]:
+    """Names runs; those of one name by their ids."""
+    titles = Counter(info.title for info in grid.runs)
+    return {info.run: info.title if titles[info.title] == 1 else info.run for info in grid.runs}
+
+
+def _scores_of(columns: Sequence[RunColumn]) -> Sequence[str]:
+    return list(dict.fromkeys(name for column in columns for name in column.found.scores))
+
+
+def _verdict(columns: Sequence[RunColumn], labels: Mapping[str, str]) -> str:
+    """Writes which runs are better or worse than the baseline."""
+    if len(columns) < 2:  # noqa: PLR2004 - the baseline and another one
+        return "Reading the runs"
+    found = {
+        word: [labels[each.info.run] for each in columns if each.found.verdict == word] for word in _SAID
+    }
+    parts = [
+        _SAID[word].format(" and ".join(runs), "are" if len(runs) > 1 else "is")
+        for word, runs in found.items()
+        if runs
+    ]
+    base = labels[columns[0].info.run]
+    if not parts:
+        return f"No run differs from {base} by more than chance"
+    return f"{'; '.join(parts)} than {base}"
+
+
+_SAID: Final = {"worse": "{} {} worse", "better": "{} {} better"}
+
+
+def _notes(columns: Sequence[RunColumn]) -> list[str]:
+    """Writes how the changes were found."""
+    if not columns:
+        return []
+    found = columns[0].found
+    unit, one_in = many(found.comparing.unit), round(1 / found.test.level_each)
+    return [
+        f"Changes are over the {unit} that a run shares with the baseline.",
+        "Coloured ones are more than chance: outcomes and checks by McNemar's test, others where the",
+        f"{level_of(found)} interval leaves out 0, as 1 in {one_in} does by chance.",
+    ]
+
+
+def _run(column: RunColumn, label: str, names: Sequence[str], now_ms: int) -> RunRow:
+    info, found = column.info, column.found
+    values = [
+        Measured(amount_of(name, found.scores[name].b), _delta(column, name))
+        if name in found.scores
+        else Measured("", None)
+        for name in names
+    ]
+    return RunRow(
+        info.run,
+        label,
+        age((now_ms - info.created_ms) / 1000),
+        found.pass_rate.b,
+        values,
+        [(sort, column.cells.sorts.count(at)) for at, sort in enumerate(SORTS)],
+        "" if found.counts.pairs else f"shares no {found.comparing.unit} with the baseline",
+    )
+
+
+def _delta(column: RunColumn, name: str) -> ShownChange | None:
+    """Writes how a score changed."""
+    found = column.found
+    difference = found.scores[name].difference
+    if not difference:
+        return None
+    tone = ""
+    if is_sure(found, name):
+        tone = "p" if (difference > 0) != (name in LOWER_IS_BETTER) else "f"
+    interval = interval_of(found, name)
+    about = f"{level_of(found)} interval {interval}" if interval else "too few to tell"
+    return ShownChange(change_of(name, difference), tone, about)
+
+
+def _checks(columns: Sequence[RunColumn]) -> list[tuple[str, Sequence[Measured | None]]]:
+    """Writes how often each check passed in each run, those that changed by more than chance first."""
+    names = dict.fromkeys(name for column in columns for name in column.checks)
+    ordered = sorted(names, key=lambda name: min(_rank(column.checks.get(name)) for column in columns))
+    return [(name, [_share(column.checks.get(name)) for column in columns]) for name in ordered]
+
+
+def _rank(check: ComparedCheck | None) -> tuple[bool, float]:
+    if check is None:
+        return True, 0.0
+    return not check.test.is_significant, -abs(check.b - check.a) / check.n
+
+
+def _share(check: ComparedCheck | None) -> Measured | None:
+    if check is None:
+        return None
+    text, change = percent(check.b / check.n), (check.b - check.a) / check.n
+    if not change:
+        return Measured(text, None)
+    tone = ("p" if change > 0 else "f") if check.test.is_significant else ""
+    about = f"{check.b:,} of {check.n:,}, {check.a:,} in the baseline; p = {check.test.p_value:.2g}"
+    return Measured(text, ShownChange(change_of(PASS_RATE, change), tone, about))
+
+
+def _chosen(grid: Grid, query: GridQuery) -> Sequence[int]:
+    """Returns the rows that meet the filter, in their order."""
+    marked = grid.marked(query.show, query.of)
+    return list(compress(grid.order, (marked[row] for row in grid.order)))
+
+
+def _chips(grid: Grid, query: GridQuery) -> list[tuple[str, str, int]]:
+    """Counts what each filter would show."""
+    if not grid.is_whole:
+        return []
+    return [(sort, LABELS[sort], grid.marked(sort, query.of).count(1)) for sort in SORTS]
+
+
+def _row(grid: Grid, row: int, number: int, labels: Mapping[str, str], links: Links) -> GridRow:
+    name, *more = [part for part in grid.names[row] if part]
+    cells = [
+        _cell(found, column, labels[column.info.run], links) if (found := grid.cell(column, row)) else None
+        for column in grid.columns
+    ]
+    letters = [cell.letter for cell in cells if cell]
+    worst = next((letter for letter in (Letter.FAILED, Letter.ERROR) if letter in letters), letters[0])
+    return GridRow(number, plain(name, Size.LINE), plain(" · ".join(more), Size.LINE), worst, cells)
+
+
+def _cell(cell: Cell, column: RunColumn, label: str, links: Links) -> GridCell:
+    info = column.info
+    share = f"{cell.passed}/{cell.tries}" if cell.tries > 1 else ""
+    said = f"{cell.passed} of {cell.tries} passed" if share else cell.word
+    about = ": ".join(filter(None, (label, said))) + (f", {cell.sort}" if cell.sort else "")
+    place = links.to("run", info.run, "item", item_id(info.kind, cell.position))
+    letter, is_mixed = Letter.of(Outcome(cell.outcome)), 0 < cell.passed < cell.tries
+    sort = "only text" if cell.sort == "text" else cell.sort
+    return GridCell(letter, cell.word, share, is_mixed, sort, place, plain(about, Size.LINE))
