@@ -33,13 +33,13 @@ MOST_PIECES: Final = 1_000
 Event = bytes
 
 
-class Decision(Struct, frozen=True):
+class DecisionEvent(Struct, frozen=True):
     """The event `decision`: what a turn is worth, before the model has written anything."""
 
     decision: str
 
 
-class Delta(Struct, frozen=True):
+class DeltaEvent(Struct, frozen=True):
     """The event `delta`: the next words of the answer."""
 
     text: str
@@ -68,10 +68,10 @@ def event(name: str, data: bytes) -> Event:
     return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
 
 
-class Answer:
+class SentAnswer:
     r"""What a caller has been sent of an answer.
 
-    >>> answer = Answer()
+    >>> answer = SentAnswer()
     >>> [*answer.events_of(LivePiece("r", 0, "should", 0, "You "))][1:]
     [b'event: delta\ndata: {"text":"You "}\n\n']
     >>> [*answer.rest(b'{"decision":"should","response":"You said"}')]
@@ -103,7 +103,7 @@ class Answer:
     def _decided(self, decision: str) -> Iterator[Event]:
         if not self._is_decided:
             self._is_decided = True
-            yield event("decision", _encode(Decision(decision)))
+            yield event("decision", _encode(DecisionEvent(decision)))
 
     def _restarted(self) -> Iterator[Event]:
         if self._text:
@@ -112,7 +112,7 @@ class Answer:
 
     def _said(self, text: str) -> Event:
         self._text += text
-        return event("delta", _encode(Delta(text)))
+        return event("delta", _encode(DeltaEvent(text)))
 
 
 class StreamedTurn(NamedTuple):
@@ -160,7 +160,7 @@ async def stream(request: web.Request, turn: StreamedTurn) -> web.StreamResponse
     """
     response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: EVENTS, hdrs.CACHE_CONTROL: "no-store"})
     turn.waiting.results.add_done_callback(lambda _: turn.pieces.end())
-    answer, until_s = Answer(), monotonic() + turn.deadline_s
+    answer, until_s = SentAnswer(), monotonic() + turn.deadline_s
     last: web.Response | None = None
     with suppress(ConnectionResetError):
         while last is None:
@@ -190,7 +190,7 @@ async def stream(request: web.Request, turn: StreamedTurn) -> web.StreamResponse
     return response
 
 
-def _last(turn: StreamedTurn, answer: Answer) -> tuple[web.Response, Iterator[Event]]:
+def _last(turn: StreamedTurn, answer: SentAnswer) -> tuple[web.Response, Iterator[Event]]:
     """Returns the last response of a turn that has ended, and the events before it."""
     try:
         [found] = turn.waiting.results.result()

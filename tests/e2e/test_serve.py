@@ -2,18 +2,25 @@
 
 import asyncio
 import json
+import re
+import sys
 from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
 
 from proctor import AsyncProducer, Producer, TurnError
+from tests.support.browser import Browser
+from tests.support.chat_example import talk
 from tests.support.cli import Cli
 from tests.support.eventually import eventually
 from tests.support.model_server import ModelServer, Say
-from tests.support.processes import Process
+from tests.support.processes import Process, Processes
+from tests.support.tools import require_tool
+from tests.support.tree import ROOT
 
 PACKET = {"threadId": "chat", "message": "I decided: we go with plan B", "clientRequestId": "c1"}
 
@@ -165,6 +172,25 @@ def test_answers_are_sent_while_a_model_writes_them(cli: Cli) -> None:
             connection.close()
         assert service.process.stop() == 0
     assert cli("serve", "--model", "m", "--max-cost", "1").code == 2
+
+
+def test_people_talk_in_a_browser(cli: Cli, browser: Browser, processes: Processes, tmp_path: Path) -> None:
+    """The example's page shows decisions, answers, affect and the summary that a peak freezes."""
+    api = cli.start("sample-api", "--port", "0", "--latency-ms", "30")
+    cli.eventually(lambda: "http://" in api.output_text(), 20)
+    [base] = re.findall(r"http://[\w.:]+", api.output_text())
+    service = started(cli, "--model", "sample", "--api-base", f"{base}/v1")
+    said = tmp_path / "service.json"
+    said.write_text(json.dumps({"url": service.url, "token": service.token}))
+    script = f"exec {sys.executable} {ROOT / 'examples/chat_server.py'} 0 < {said}"
+    chat = processes.start(require_tool("bash"), "-c", script)
+    chat.wait_for("chat at ", 20)
+    talk(browser, chat.output.split()[2])
+    assert browser.texts("#memory")[0].startswith("I can't keep up"), "the peak keeps the summary before it"
+    assert (browser.complaints(), browser.strangers()) == ([], [])
+    for process in (chat, api):
+        process.stop()
+    assert service.process.stop() == 0
 
 
 def test_turns_are_fetched_later_and_files_are_runs(service: Service, cli: Cli) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.support.browser import Browser
+from tests.support.chat_example import talk
 from tests.support.eventually import eventually
 from tests.support.gallery_prometheus import draw
 from tests.support.gallery_terminal import Screen, photograph
@@ -25,6 +26,8 @@ from tests.support.tree import ROOT
 
 PICTURES: Final = ROOT / "docs" / "gallery"
 WIDTH: Final = 1280
+CHAT_WIDTH: Final = 960
+CHAT_HEIGHT: Final = 440
 PORT: Final = 3000
 """Of the sample API: the packaged benches have it as the address of their judge."""
 LIVE_S: Final = 10.0
@@ -100,6 +103,7 @@ def main() -> None:
         for page in PAGES:
             _photograph_page(page, folder, targets[0])
         _photograph_served(folder, env, targets[0])
+        _photograph_chat(folder, env, targets[0])
         for screen in SCREENS:
             photograph(screen, folder, env, targets[0] / f"terminal-{screen.name}.svg")
     if targets == [PICTURES]:
@@ -144,6 +148,29 @@ def _photograph_served(folder: Path, env: Mapping[str, str], target: Path) -> No
             picture = browser.screenshot(target / f"{page.picture}.png")
             sys.stdout.write(f"{picture}: {picture.stat().st_size >> 10} kB\n")
         server.terminate()
+
+
+def _photograph_chat(folder: Path, env: Mapping[str, str], target: Path) -> None:
+    """Writes the picture of a chat whose turns `proctor serve` decides."""
+    place = f"http://localhost:{PORT}/v1"
+    serve = ["proctor", "serve", "--port", "0", "--json", "--model", "sample", "--api-base", place]
+    with (
+        subprocess.Popen(serve, env=env, stdout=subprocess.PIPE) as service,
+        subprocess.Popen(
+            [sys.executable, "examples/chat_server.py", "0"],
+            cwd=folder,
+            stdin=service.stdout,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as chat,
+        closing(Processes(folder, os.environ)) as processes,
+        closing(Browser(processes, folder / "chat")) as browser,
+    ):
+        browser.look(width=CHAT_WIDTH, height=CHAT_HEIGHT)
+        talk(browser, (chat.stdout.readline() if chat.stdout else "").split()[2])
+        browser.screenshot(target / "chat.png")
+        chat.terminate()
+        service.terminate()
 
 
 def _is_live(browser: Browser) -> None:

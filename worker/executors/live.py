@@ -30,7 +30,7 @@ from worker.breakpoint.prompt import TurnPrompt
 from worker.breakpoint.thread_decider import Batch, Refusal, ThreadOutcome
 from worker.breakpoint.trace import TracedCall
 from worker.executors.claim_loop import ClaimLoop, Finished, PoolItem
-from worker.executors.live_pieces import PieceSender
+from worker.executors.piece_sender import PieceSender
 from worker.lease_table import LOST, Lease
 from worker.logs import structlog
 from worker.outcomes import Broken, Deferred, Done, EndRun, Released
