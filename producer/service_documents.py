@@ -22,6 +22,7 @@ from producer.documents import (
     Version,
     WrittenFile,
 )
+from producer.options import SubmittedRun
 from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket
 
 NonNegative = Annotated[float, Meta(ge=0)]
@@ -59,6 +60,17 @@ class SubmitDocument(Part, kw_only=True, frozen=True):
     threads: Count
     duplicate: bool
     exit: Exit = 0
+
+    @classmethod
+    def of(cls, submitted: SubmittedRun) -> "SubmitDocument":
+        """Says which run was submitted."""
+        return cls(
+            run_id=submitted.run,
+            kind=submitted.kind.name,
+            total=submitted.total,
+            threads=submitted.threads,
+            duplicate=submitted.duplicate,
+        )
 
 
 class ItemsDocument(Part, kw_only=True, frozen=True):

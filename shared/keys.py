@@ -10,7 +10,7 @@ A run's keys end with the run, a namespace's with the last run that uses it, chu
     run:{run}:cost|holds                                                         a run with a cost cap
     run:{run}:labels                                                             a run that people review
     ended:{listener}                                                             a process that waits for runs
-    ns:{namespace}:served:{day}, ns:{namespace}:served:turns                     turns of `proctor serve`
+    served ns:{namespace}:served:{hour}|turns|threads|open|result:{turn}         turns of `proctor serve`
     ns:{namespace}:own|at|mem|req|runs, ns:{namespace}:in:{thread}               a namespace
     texts:forgetting                                                             the retention of texts
     limits limits:used limit:{scope} permits:{scope}                             bounds of calls to upstreams
@@ -182,19 +182,36 @@ def users_key(namespace: str) -> str:
     return f"{PREFIX}ns:{namespace}:runs"
 
 
-def served_key(namespace: str, day: str) -> str:
-    """Hash: `hour word` to the number of turns that `proctor serve` took on that day; see `fold.lua`."""
-    return f"{PREFIX}ns:{namespace}:served:{day}"
+SERVED_KEY: Final = PREFIX + "served"
+"""Sorted set: namespaces with a stream of `proctor serve`, by the time of their last turn."""
+
+
+def served_key(namespace: str, hour: str) -> str:
+    """Hash: turns that ended in an hour (hours since the epoch): `turns CODE` and `latency BUCKET`.
+
+    CODE is decision and rule, as in `shared.codecs.turn_batches`; for BUCKET see `LATENCY_GROWTH`.
+    """
+    return f"{PREFIX}ns:{namespace}:served:{hour}"
+
+
+def served_turns_key(namespace: str) -> str:
+    """Stream: the latest turns that ended, a batch in each entry; see `lua/lib/served.lua`."""
+    return f"{PREFIX}ns:{namespace}:served:turns"
+
+
+def served_threads_key(namespace: str) -> str:
+    """Sorted set: threads of the stream by the time of their last turn."""
+    return f"{PREFIX}ns:{namespace}:served:threads"
+
+
+def served_open_key(namespace: str) -> str:
+    """Sorted set: micro-runs that were not folded yet, by the time they were created."""
+    return f"{PREFIX}ns:{namespace}:served:open"
 
 
 def served_result_key(namespace: str, turn: str) -> str:
     """String: the result of a turn for which nobody waited."""
     return f"{PREFIX}ns:{namespace}:served:result:{turn}"
-
-
-def served_turns_key(namespace: str) -> str:
-    """Stream: the latest turns that `proctor serve` took, with their results."""
-    return f"{PREFIX}ns:{namespace}:served:turns"
 
 
 def inbox_key(namespace: str, thread: str) -> str:

@@ -255,11 +255,4 @@ def print_run_id(session: Session, submitted: SubmittedRun) -> None:
     if not session.options.json:
         session.output.data(submitted.run)
         return
-    document = SubmitDocument(
-        run_id=submitted.run,
-        kind=submitted.kind.name,
-        total=submitted.total,
-        threads=submitted.threads,
-        duplicate=submitted.duplicate,
-    )
-    session.output.document(document)
+    session.output.document(SubmitDocument.of(submitted))

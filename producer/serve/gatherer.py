@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from producer.serve.micro_runs import MicroRun, MicroRuns, ServedTurn
 from producer.serve.turn_bodies import MOST_TURNS, AcceptedTurn
+from shared.clock import now_ms
 from shared.codecs.live_pieces import LivePiece
 from shared.errors import ProctorError
 
@@ -42,6 +43,8 @@ class Waiting(NamedTuple):
     """Whether the results are kept for later requests."""
     on_piece: Callable[[LivePiece], None] | None
     """Takes pieces of the answer to a single turn while it is written."""
+    accepted_ms: int
+    """When they came, epoch milliseconds."""
 
 
 class _UnderWay(NamedTuple):
@@ -101,7 +104,7 @@ class Gatherer:
             on_piece: takes pieces of the answer to a single turn while it is written.
         """
         loop = asyncio.get_running_loop()
-        request = Waiting(turns, loop.create_future(), loop.create_future(), is_kept, on_piece)
+        request = Waiting(turns, loop.create_future(), loop.create_future(), is_kept, on_piece, now_ms())
         request.ids.add_done_callback(_seen)
         request.results.add_done_callback(_seen)
         self.waiting += len(turns)
@@ -148,9 +151,13 @@ class Gatherer:
     async def _submit(self, requests: Sequence[Waiting]) -> None:
         """Submits the turns of some requests."""
         turns = [turn for request in requests for turn in request.turns]
+        accepted_ms = [request.accepted_ms for request in requests for _ in request.turns]
+        is_kept = any(request.is_kept for request in requests)
         try:
             is_heard = any(request.on_piece for request in requests)
-            micro = await self._in_thread(partial(self._runs.submit, turns, is_heard=is_heard))
+            micro = await self._in_thread(
+                partial(self._runs.submit, turns, accepted_ms, is_kept=is_kept, is_heard=is_heard)
+            )
         except ProctorError as error:
             self._fail(requests, error)
             return
@@ -191,8 +198,10 @@ class Gatherer:
             self._end(run)
 
     async def _adopt(self) -> None:
-        """Folds runs of servers that have gone."""
-        await self._for_ever(lambda: self._in_thread(self._runs.adopt), ADOPT_S)
+        """Folds runs that nobody folded."""
+        await self._for_ever(
+            lambda: self._in_thread(partial(self._runs.adopt, frozenset(self._under_way))), ADOPT_S
+        )
 
     def _end(self, run: str) -> None:
         """Finishes a run that has ended, once."""
@@ -212,10 +221,10 @@ class Gatherer:
                 request.results.set_result(found[at : at + len(request.turns)])
             at += len(request.turns)
             self.waiting -= len(request.turns)
-        with suppress(ProctorError):  # another server finds it later
+        with suppress(ProctorError):  # `adopt` finds it later
             if any(request.is_kept for request in each.requests):
-                await self._in_thread(partial(self._runs.keep_result, each.micro.run, found))
-            await self._in_thread(partial(self._runs.fold, each.micro, enumerate(found)))
+                await self._in_thread(partial(self._runs.keep_results, each.micro.run, enumerate(found)))
+            await self._in_thread(partial(self._runs.fold, each.micro.run))
 
     def _fail(self, requests: Sequence[Waiting], error: ProctorError) -> None:
         """Tells callers that their turns have no result."""

@@ -249,14 +249,8 @@ class Service:
         submitted = await asyncio.to_thread(
             submit_content, self._access, content, request[NAMESPACE], name=name, idempotency_key=key
         )
-        document = SubmitDocument(
-            run_id=submitted.run,
-            kind=submitted.kind.name,
-            total=submitted.total,
-            threads=submitted.threads,
-            duplicate=submitted.duplicate,
-        )
-        return reply(document, 202, headers={hdrs.LOCATION: f"/v1/runs/{submitted.run}"})
+        location = f"/v1/runs/{submitted.run}"
+        return reply(SubmitDocument.of(submitted), 202, headers={hdrs.LOCATION: location})
 
     async def run(self, request: web.Request) -> web.Response:
         """Answers the document of a run."""

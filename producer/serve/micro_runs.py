@@ -3,16 +3,12 @@
 Every call here waits for Redis, and is made from a thread.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from json import dumps
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Final, NamedTuple
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, convert, to_builtins
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
@@ -24,19 +20,17 @@ from producer.turns.report.opened_rows import outcome, result_line
 from shared import keys
 from shared.clock import now_ms
 from shared.codecs.live_pieces import PIECE_START, LivePiece, decode_piece
-from shared.codecs.turn_batches import unpack_batch
 from shared.contracts.live_turns import LiveRun
 from shared.errors import UnknownRunError
 from shared.kinds import TURNS
-from shared.ledger import Keep, Wake
+from shared.ledger import Keep
 from shared.ledger.bounds import FIRST_LAYOUT, TARGETS_LAYOUT
 from shared.names import FINAL_STATES, Outcome
 from shared.redaction import ID_DIGITS, Redactor, redactor_of
-from shared.runs import RunInfo
 from shared.runs.pages import ChunkFields, PageReader, TurnRow
 
 ADOPTED_MS: Final = 60_000
-"""How long ago a run of another server must have ended to be folded here."""
+"""How long ago a run must have ended that another server may have forgotten."""
 CHUNK: Final = "0"
 """The one chunk of a micro-run: its turns are published together, before those of the next."""
 SOURCE: Final = "proctor serve"
@@ -46,8 +40,6 @@ WAIT_S: Final = 1
 """How long one wait for ended runs takes, in whole seconds."""
 MOST_HEARD: Final = 200
 """Messages that one wait returns."""
-LATENCY_BOUNDS_MS: Final = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 1_000, 5_000)
-"""Upper bounds of the counters of latency; what is above the last is counted as `more`."""
 
 
 class TurnProblem(Struct, frozen=True):
@@ -66,8 +58,19 @@ class ServedTurn(NamedTuple):
     """As in the row of a run."""
     problem: TurnProblem | None
     """None where it was decided."""
-    finished_ms: int = 0
-    """When it was decided, epoch milliseconds; 0 where that is not known."""
+
+
+class _Snapshot(Struct, kw_only=True):
+    """The settings of a micro-run."""
+
+    v: int = 1
+    submitted_ms: int
+    waited_ms: list[int]
+    """How long before that each turn was accepted."""
+    is_kept: bool
+    """Whether the results are kept for later requests."""
+    source: str = SOURCE
+    summary_policy: str
 
 
 class _ErrorLine(Struct):
@@ -75,31 +78,15 @@ class _ErrorLine(Struct):
     result: Raw
 
 
-class KeptTurn(Struct, frozen=True):
-    """A turn in the stream of a namespace."""
-
-    at_ms: int
-    """When it was accepted, epoch milliseconds."""
-    latency_ms: int
-    """From acceptance to the decision."""
-    code: str
-    """How it ended, see `shared.codecs.turn_batches`."""
-    turn: Raw
-    """As it was sent."""
-    result: Raw
-    """As it was answered."""
-
-
 @dataclass(frozen=True, slots=True)
 class MicroRun:
     """A run that was submitted."""
 
     run: str
-    turns: Sequence[AcceptedTurn]
-    accepted_ms: int
+    total: int
+    """Its turns."""
     batches: int
-    """Threads among its turns."""
-    wakes: Sequence[Wake] = field(default=())
+    """Threads among them."""
 
 
 class Heard(NamedTuple):
@@ -132,11 +119,20 @@ class MicroRuns:
         """Name under which the ledger reports the runs that have ended."""
         self._made = 0
 
-    def submit(self, turns: Sequence[AcceptedTurn], *, is_heard: bool = False) -> MicroRun:
+    def submit(
+        self,
+        turns: Sequence[AcceptedTurn],
+        accepted_ms: Sequence[int] = (),
+        *,
+        is_kept: bool = False,
+        is_heard: bool = False,
+    ) -> MicroRun:
         """Submits turns as a run; their order in a thread is the order in which runs are submitted.
 
         Args:
-            turns: in their order.
+            turns: of one or several callers.
+            accepted_ms: when each was accepted, epoch milliseconds; by default now.
+            is_kept: whether another server that folds the run keeps its results for later requests.
             is_heard: whether somebody waits to see answers while they are written.
 
         Raises:
@@ -146,25 +142,25 @@ class MicroRuns:
         if self._redactor is not None:
             turns = [_redacted(turn, self._redactor) for turn in turns]
         run = f"{SERVED_PREFIX}{self.listener}-{self._made}"
-        accepted_ms, ledger = now_ms(), self._access.ledger
+        submitted_ms, ledger = now_ms(), self._access.ledger
         columns = TurnColumns(
             list(range(len(turns))), [turn.thread for turn in turns], [turn.line for turn in turns]
         )
         [chunk] = chunked([columns], turns=len(turns))
         live = replace(self._live, listener=self.listener) if self._live and is_heard else self._live
-        snapshot = {
-            "v": 1,
-            "submitted_ms": accepted_ms,
-            "source": SOURCE,
-            "summary_policy": self._policy,
-        }
+        snapshot = _Snapshot(
+            submitted_ms=submitted_ms,
+            waited_ms=[submitted_ms - each for each in accepted_ms],
+            is_kept=is_kept,
+            summary_policy=self._policy,
+        )
         ledger.open(
             run,
             kind=TURNS.name,
             namespace=self.namespace,
             key="",
             token=self.listener,
-            snapshot=dumps(snapshot | asked(live)).encode(),
+            snapshot=_encode(to_builtins(snapshot) | asked(live)),
             ttl_s=RESULTS_TTL_S,
             layout=TARGETS_LAYOUT if live else FIRST_LAYOUT,
             tells=self.listener,
@@ -172,7 +168,7 @@ class MicroRuns:
         ledger.load(run, self.listener, chunk.payloads, {CHUNK: chunk.plan})
         wakes = ledger.seal(run, self.listener, len(turns), "")
         self._access.publisher.publish(wakes)
-        return MicroRun(run, turns, accepted_ms, len(chunk.payloads))
+        return MicroRun(run, len(turns), len(chunk.payloads))
 
     def heard(self) -> Heard:
         """Waits for what workers tell, at most `WAIT_S`."""
@@ -206,31 +202,23 @@ class MicroRuns:
             UnknownRunError: it is gone, or was ended without all results.
         """
         rows = self._rows(micro)
-        if len(rows) < len(micro.turns):
+        if len(rows) < micro.total:
             raise UnknownRunError(f"{micro.run} was removed, or ended without a result", run=micro.run)
         return [served(row) for row in rows]
 
-    def fold(self, micro: MicroRun, found: Iterable[tuple[int, ServedTurn]]) -> None:
-        """Adds the turns of a run that has ended to the stream of the namespace, and removes the run.
+    def fold(self, run: str) -> None:
+        """Adds the turns of a run that has ended to the stream of the namespace, and removes the run."""
+        self._access.ledger.fold(run, self._keep)
+
+    def keep_results(self, run: str, found: Iterable[tuple[int, ServedTurn]]) -> None:
+        """Keeps results for callers that did not wait, under `run.index`.
 
         Args:
-            micro: the run.
+            run: their run.
             found: results, each with the place of its turn in the run.
         """
-        counters, kept = Counter[str](), list[bytes]()
-        moment = datetime.fromtimestamp(micro.accepted_ms / 1000, UTC)
-        for index, turn in found:
-            latency_ms = max(0, turn.finished_ms - micro.accepted_ms)
-            words = (f"turns {turn.code[:2]}", f"latency {latency_bound(latency_ms)}")
-            counters.update(f"{moment:%H} {word}" for word in words)
-            sent = Raw(micro.turns[index].line)
-            kept.append(_encode(KeptTurn(micro.accepted_ms, latency_ms, turn.code, sent, turn.result)))
-        self._access.ledger.fold(micro.run, f"{moment:%Y-%m-%d}", counters, kept, keep=self._keep)
-
-    def keep_result(self, run: str, found: Sequence[ServedTurn]) -> None:
-        """Keeps results for callers that did not wait, under `run.index`."""
         with self._access.client.pipeline(transaction=False) as pipeline:
-            for index, turn in enumerate(found):
+            for index, turn in found:
                 key = keys.served_result_key(self.namespace, f"{run}.{index}")
                 pipeline.set(key, _encode(turn), ex=RESULTS_TTL_S)
             pipeline.execute()
@@ -251,26 +239,28 @@ class MicroRuns:
             raise UnknownRunError(f"there is no turn {turn_id}", run=run)
         return None
 
-    def adopt(self) -> None:
-        """Folds micro-runs that ended a while ago and that their own server, which has gone, did not fold."""
-        before_ms = now_ms() - ADOPTED_MS
-        for run in self._access.impatient_store.ids():
-            if run.startswith(SERVED_PREFIX) and not run.startswith(f"{SERVED_PREFIX}{self.listener}"):
-                with suppress(UnknownRunError):
-                    info = self._access.impatient_store.info(run)
-                    if info.is_final and (info.finished_ms or 0) < before_ms:
-                        micro = self._stored(info)
-                        self.fold(micro, [(row.index, served(row)) for row in self._rows(micro)])
+    def adopt(self, under_way: Collection[str] = ()) -> None:
+        """Folds micro-runs that ended a while ago and that their server did not fold: it has gone, or failed.
 
-    def _stored(self, info: RunInfo) -> MicroRun:
-        """Rebuilds a micro-run from what is stored of it."""
-        turns = dict[int, AcceptedTurn]()
-        payloads: list[Any] = self._access.client.hvals(keys.items_key(info.run))
-        for indexes, body in map(unpack_batch, payloads):
-            lines = zip(indexes, body.split(b"\n"), strict=True)
-            turns.update((index, AcceptedTurn("", line)) for index, line in lines)
-        ordered = [turns[at] for at in sorted(turns)]
-        return MicroRun(info.run, ordered, info.created_ms, len(payloads))
+        Args:
+            under_way: runs that this server is about to fold.
+        """
+        before_ms, client = now_ms() - ADOPTED_MS, self._access.client
+        waiting = keys.served_open_key(self.namespace)
+        runs: Any = client.zrangebyscore(waiting, "-inf", before_ms)
+        for run in map(bytes.decode, runs):
+            if run in under_way:
+                continue
+            try:
+                info = self._access.impatient_store.info(run)
+            except UnknownRunError:  # it has expired
+                client.zrem(waiting, run)
+                continue
+            if info.is_final and (info.finished_ms or 0) < before_ms:
+                if convert(info.snapshot, _Snapshot).is_kept:
+                    rows = self._rows(MicroRun(run, info.total, info.threads))
+                    self.keep_results(run, [(row.index, served(row)) for row in rows])
+                self.fold(run)
 
     def _rows(self, micro: MicroRun) -> list[TurnRow]:
         """Reads the rows that a run has, in their order."""
@@ -302,15 +292,6 @@ def served(row: TurnRow) -> ServedTurn:
     """Returns how a turn ended, of its row."""
     line = result_line(row)
     if outcome(row.code) is Outcome.DECIDED:
-        return ServedTurn(row.code, Raw(line), None, row.finished_ms)
+        return ServedTurn(row.code, Raw(line), None)
     found = _error(line)
-    return ServedTurn(row.code, found.result, found.error, row.finished_ms)
-
-
-def latency_bound(latency_ms: int) -> str:
-    """Returns the name of the counter of a latency.
-
-    >>> latency_bound(0), latency_bound(8), latency_bound(60_000)
-    ('1', '10', 'more')
-    """
-    return next((str(bound) for bound in LATENCY_BOUNDS_MS if latency_ms <= bound), "more")
+    return ServedTurn(row.code, found.result, found.error)

@@ -49,6 +49,12 @@ TOLD_MS: Final = 300_000
 """How long a listener that is gone keeps the names of runs that have ended."""
 UNHEARD: Final = 5_000
 """Messages of a listener from which on pieces of answers, which it can do without, are dropped."""
+HOUR_MS: Final = 3_600_000
+"""What the counters of a stream are kept by."""
+LATENCY_GROWTH: Final = 1.1
+"""Each bucket of latency ends at so many times the end of the one below: percentiles are right to 5 %."""
+EVICTED: Final = 100
+"""Most threads that a fold forgets, and entries of the stream beyond those that it adds."""
 ARGUMENT_SLICE: Final = 4_000
 """Most arguments of one Redis command inside a script: Lua's `unpack` ends near 8,000."""
 

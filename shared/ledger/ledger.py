@@ -136,6 +136,7 @@ class Ledger:
                 With 1 they are processed one after the other, in order.
             layout: layout of the run; workers that do not know it leave the run alone.
             tells: name of a listener that gets the id of the run when it ends (`shared.keys.ended_key`).
+                The run is a part of the stream of its namespace: `fold` takes it, and lists of runs lack it.
 
         Raises:
             UsageError: a name cannot be used, or the namespace is the id of a run.
@@ -589,30 +590,18 @@ class Ledger:
             )
         return int(answer[1])
 
-    def fold(
-        self,
-        run: str,
-        day: str,
-        counters: Mapping[str, int],
-        turns: Sequence[bytes],
-        *,
-        keep: Keep,
-    ) -> bool:
+    def fold(self, run: str, keep: Keep) -> bool:
         """Removes a run that has ended from the ledger and adds its turns to the stream of its namespace.
 
         Args:
-            run: id of the run.
-            day: the day that its turns are counted for, such as 2026-01-31.
-            counters: amounts to add, by `hour word`.
-            turns: the stored form of each turn.
+            run: id of a run that was opened with `tells`; its snapshot has `submitted_ms`, and in `waited_ms`
+                how long before that each turn was accepted.
             keep: how long and how many turns are kept.
 
         Returns:
             Whether the run is gone: False while it has not ended.
         """
-        flat = [value for each in counters.items() for value in each]
-        keeping = (keep.days * SECONDS_A_DAY, keep.turns, keep.turns_ms)
-        answer = self.caller.run("fold", run, day, *keeping, len(counters), *flat, *turns)
+        answer = self.caller.run("fold", run, keep.days * SECONDS_A_DAY, keep.turns, keep.turns_ms)
         return bool(answer[0] != b"no")
 
     def backlog(self) -> int:

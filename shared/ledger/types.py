@@ -200,9 +200,9 @@ class Keep(NamedTuple):
     """How much stays of turns that `proctor serve` took."""
 
     days: int = 90
-    """Counters of a day; 0: for ever."""
+    """Counters of an hour; 0: for ever."""
     turns: int = 100_000
-    """The latest turns, in full, about."""
+    """The latest turns, in full, with the requests that they answered."""
     turns_ms: int = DAY_MS
     """The same by age."""
 

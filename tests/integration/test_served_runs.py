@@ -9,7 +9,10 @@ from producer.serve import micro_runs
 from producer.serve.micro_runs import MicroRuns
 from producer.serve.turn_bodies import AcceptedTurn
 from shared import keys
+from shared.clock import now_ms
 from shared.ledger import Keep
+from shared.ledger.bounds import HOUR_MS
+from shared.runs.served import HourTotals, ServedRow, ServedStream, Window, merged
 from shared.settings import Settings
 from tests.support.inline_worker import InlineWorker
 
@@ -35,15 +38,16 @@ def runs_on(
     return MicroRuns(access, "live", "guardrail", keep)
 
 
-def counted(client: "redis.Redis") -> dict[str, int]:
-    """All counters of the namespace, by word, over hours and days."""
-    found: dict[str, int] = {}
-    server: Any = client
-    for key in server.scan_iter("proctor:ns:live:served:2*"):
-        for name, number in server.hgetall(key).items():
-            word = name.decode().partition(" ")[2]
-            found[word] = found.get(word, 0) + int(number)
-    return found
+def totals(client: "redis.Redis") -> HourTotals:
+    """All counters of the namespace."""
+    now = now_ms()
+    return merged(ServedStream(client, "live").hours(now - HOUR_MS, now))
+
+
+def everything(client: "redis.Redis") -> list[ServedRow]:
+    """All turns of the stream."""
+    pages = ServedStream(client, "live").rows(Window("live", 0, now_ms() + 1), with_payload=True)
+    return [row for page in pages for row in page]
 
 
 def test_results_come_in_order_and_are_folded_once(
@@ -52,55 +56,117 @@ def test_results_come_in_order_and_are_folded_once(
     """The ledger tells which run ended; after two folds it is gone and its turns are counted once."""
     inline_worker.register()
     runs = runs_on(inline_worker, redis_client)
-    micro = runs.submit(TURNS)
+    micro = runs.submit(TURNS, [now_ms() - 40, now_ms() - 40, now_ms()])
+    assert inline_worker.store.list() == [], "a micro-run is in no list of runs"
     assert runs.ended_among([micro.run]) == []
-    runs.fold(micro, ())
-    assert counted(redis_client) == {}, "a run that goes on is not folded"
+    runs.fold(micro.run)
+    assert totals(redis_client).total == 0, "a run that goes on is not folded"
     inline_worker.work()
     assert runs.heard().ended == [micro.run]
     assert runs.ended_among([micro.run, "served-gone-1"]) == [micro.run, "served-gone-1"]
     found = runs.read(micro)
     assert [turn.code[:1] for turn in found] == ["k", "k", "k"]
-    runs.keep_result(micro.run, found)
+    runs.keep_results(micro.run, enumerate(found))
     for _ in range(2):
-        runs.fold(micro, enumerate(found))
-    words = counted(redis_client)
-    assert words["turns k5"] == 3
-    assert sum(number for word, number in words.items() if word.startswith("latency ")) == 3
-    assert redis_client.xlen(keys.served_turns_key("live")) == 3
+        runs.fold(micro.run)
+    counted = totals(redis_client)
+    assert counted.turns == {"k5": 3}
+    assert counted.latency.total() == 3
+    assert (counted.percentile_ms(1.0) or 0) > 35
     assert runs.kept_result(f"{micro.run}.2") == found[2]
     left: Any = redis_client.keys("proctor:run:*")
     assert left == [], "nothing of a folded run is left"
+    rows = everything(redis_client)
+    assert [(row.row.index, row.row.line) for row in rows] == [
+        (at, bytes(turn.result)) for at, turn in enumerate(found)
+    ], "rows of the stream are those of the run"
+    assert [row.row.payload for row in rows] == [turn.line for turn in TURNS]
+    assert rows[0].latency_ms >= 40 > rows[2].latency_ms
 
 
 def test_runs_of_a_dead_server_are_adopted(
     inline_worker: InlineWorker, redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another server folds them once they have ended long ago, and leaves those that go on."""
+    """Another server folds them once they have ended long ago, with results that are kept for later."""
     monkeypatch.setattr(micro_runs, "ADOPTED_MS", -10_000)
     inline_worker.register()
     dead, alive = runs_on(inline_worker, redis_client), runs_on(inline_worker, redis_client)
-    dead.submit(TURNS)
+    ended = dead.submit(TURNS, is_kept=True)
     inline_worker.work()
     going_on = dead.submit(TURNS)
+    alive.adopt([ended.run])
+    assert totals(redis_client).total == 0, "a server folds its own runs itself"
     alive.adopt()
-    assert counted(redis_client)["turns k5"] == 3
-    assert list(inline_worker.store.ids()) == [going_on.run]
+    assert totals(redis_client).turns["k5"] == 3
+    kept = alive.kept_result(f"{ended.run}.0")
+    assert kept is not None
+    assert kept.code[:1] == "k"
+    waiting = keys.served_open_key("live")
+    assert redis_client.zrange(waiting, 0, -1) == [going_on.run.encode()]
+    redis_client.delete(keys.run_key(going_on.run))
+    alive.adopt()
+    assert not redis_client.exists(waiting), "what has expired is no longer looked for"
 
 
 def test_what_is_kept_is_bounded(inline_worker: InlineWorker, redis_client: "redis.Redis") -> None:
-    """The stream of turns stays near its bound, and days and turns have an end."""
+    """Turns leave with the requests that they answered; days, turns and threads have an end."""
     inline_worker.register()
     runs = runs_on(inline_worker, redis_client, Keep(days=1, turns=100, turns_ms=60_000))
-    for _ in range(8):
-        micro = runs.submit([TURNS[2]] * 100)
+    inline_worker.ledger.namespace_ttl_s = 3_600
+    for step in range(8):
+        ids = range(40 * step, 40 * step + 40)
+        turn = b'{"threadId":"t%d","message":"ok","clientRequestId":"c%d"}'
+        micro = runs.submit([AcceptedTurn(f"t{at}", turn % (at, at)) for at in ids])
         inline_worker.work()
-        runs.fold(micro, enumerate(runs.read(micro)))
-    stream = keys.served_turns_key("live")
-    assert 100 <= redis_client.xlen(stream) <= 300
-    assert 0 < redis_client.pttl(stream) <= 60_000
-    [day] = redis_client.scan_iter("proctor:ns:live:served:2*")
-    assert 0 < redis_client.ttl(day) <= 24 * 3600
+        runs.fold(micro.run)
+    kept = everything(redis_client)
+    assert [row.row.index for row in kept] == list(range(220, 320))
+    assert set(redis_client.hkeys(keys.requests_key("live"))) == {b"c%d" % at for at in range(220, 320)}
+    assert redis_client.zcard(keys.served_threads_key("live")) == 320
+    assert 0 < redis_client.pttl(keys.served_turns_key("live")) <= 60_000
+    [hour] = redis_client.scan_iter("proctor:ns:live:served:[0-9]*")
+    assert 0 < redis_client.ttl(hour) <= 24 * 3600
+
+    long_ago = {f"t{at}": now_ms() - 3_700_000 for at in range(120)}
+    redis_client.zadd(keys.served_threads_key("live"), long_ago)
+    for thread in ("t0", "t200"):
+        micro = runs.submit([AcceptedTurn(thread, b'{"threadId":"%s","message":"ok"}' % thread.encode())])
+        inline_worker.work()
+        runs.fold(micro.run)
+    left = {b"t%d" % at for at in (0, *range(120, 320))}
+    assert set(redis_client.hkeys(keys.mementos_key("live"))) == left, "those that were silent have gone"
+    assert set(redis_client.hkeys(keys.positions_key("live"))) == left
+
+
+def test_turns_that_were_decided_in_parts_are_in_the_stream(
+    inline_worker: InlineWorker, redis_client: "redis.Redis"
+) -> None:
+    """Parts of a batch, and a stream whose clock was set back, are read in order, also one by one."""
+    inline_worker.register()
+    runs = runs_on(inline_worker, redis_client)
+    lines = [
+        b'{"threadId":"%s","message":"m%d","messageId":"m%d"}' % (b"ab"[at % 2 :][:1], at, at)
+        for at in range(9)
+    ]
+    for _ in range(2):
+        micro = runs.submit([AcceptedTurn(line[13:14].decode(), line) for line in lines])
+        inline_worker.work(turns=2)
+        runs.fold(micro.run)
+    stream = ServedStream(redis_client, "live")
+    rows = everything(redis_client)
+    expected = [*lines[::2], *lines[1::2]] * 2
+    assert [row.row.payload for row in rows] == expected
+    assert [row.row.index for row in rows] == list(range(18))
+    assert [stream.row(at) for at in range(18)] == rows
+    assert (stream.row(18), stream.row(-1)) == (None, None)
+    first = stream.page(most=3)
+    second = stream.page(first.older, most=3)
+    assert [*first.rows, *second.rows] == rows[::-1]
+    assert (first.older > "", second.older) == (True, "")
+    assert stream.extent(Window("live", 0, now_ms() + 1)) == (18, 2)
+    state = stream.state(now_ms())
+    assert (state.kept, state.today.total) == (18, 18)
+    assert state.per_s == round(18 / 60, 2)
 
 
 def test_personal_data_is_taken_out_before_turns_are_stored(
@@ -113,8 +179,8 @@ def test_personal_data_is_taken_out_before_turns_are_stored(
     secret = b"ann@secret.example"
     line = b'{"threadId":"t","message":"write to %s","messageId":"m"}' % secret
     micro = runs.submit([AcceptedTurn("t", line)])
-    for work in (lambda: None, inline_worker.work, lambda: runs.fold(micro, enumerate(runs.read(micro)))):
+    for work in (lambda: None, inline_worker.work, lambda: runs.fold(micro.run)):
         work()
         dumps: list[Any] = [redis_client.dump(key) for key in redis_client.keys("*")]
         assert not any(secret in dump for dump in dumps)
-    assert counted(redis_client)["turns s6"] == 1
+    assert totals(redis_client).turns == {"s6": 1}

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
-from shared.ledger import ChunkPlan, HeldLease, Row, Try
+from shared.ledger import ChunkPlan, HeldLease, Keep, Row, Try
 from tests.support.exploring import machine_settings
 from tests.support.ledger_machine import RUNS, LedgerMachine, decide
 from tests.support.ledger_model_state import OUTCOMES
-from tests.support.ledger_simulation_servers import KEEP
 from tests.support.redis_server import RedisServer
 
+KEEP = Keep(days=1, turns=4, turns_ms=60_000)
+"""Little, so that turns leave the stream while others come."""
 KINDS = ["turns", "cases", "queries"]
 runs = st.sampled_from(RUNS)
 tokens = st.sampled_from(["one", "two"])
@@ -54,7 +55,7 @@ class AnyCall(LedgerMachine):
         """Somebody opens a run."""
         self.do(
             "open", run, kind=kind, namespace=namespace if kind == "turns" else "", key=key, token=token,
-            snapshot=b"{}", ttl_s=3600, wide=wide, tells=tells, lost=lost,
+            snapshot=b"{}", ttl_s=3600, wide=wide, tells=tells if kind == "turns" else "", lost=lost,
         )  # fmt: skip
 
     @rule(run=runs, token=tokens, chunk=st.integers(0, 6), shape=shapes, lost=lost)
@@ -205,11 +206,23 @@ class AnyCall(LedgerMachine):
             asked = {"chunks": chunks, "generation": generation, "is_anew": anew}
             self.do("retry", run, operation, **asked, lost=lost)
 
-    @rule(run=runs, turns=st.integers(0, 3), day=st.sampled_from(["2026-01-30", "2026-01-31"]), lost=lost)
-    def fold(self, *, run: str, turns: int, day: str, lost: int) -> None:
+    @rule(run=runs, lost=lost)
+    def fold(self, *, run: str, lost: int) -> None:
         """A server folds a run."""
-        counters = {"07 turns m2": turns} if turns else {}
-        self.do("fold", run, day, counters, [b"a turn"] * turns, keep=KEEP, lost=lost)
+        self.do("fold", run, KEEP, lost=lost)
+
+    @rule(run=runs, token=tokens, shape=shapes, request=st.sampled_from(["", "q1", "q2"]),
+          later_ms=st.sampled_from([0, 30_000]))  # fmt: skip
+    def serve(self, *, run: str, token: str, shape: tuple[int, int], request: str, later_ms: int) -> None:
+        """A server takes turns, a worker decides them, and the server folds them."""
+        if not self.found(run):
+            self.submit(
+                run=run, token=token, chunks=1, shape=shape, kind="turns", namespace="ns", wide=0, tells="l1"
+            )
+            self.do("tick", "w1", KINDS, 4)
+            self.work_on(run, "0", most=9, request=request)
+            self.fold(run=run, lost=0)
+            self.model.state.now_ms += later_ms
 
     @rule(listener=listeners)
     def hear(self, *, listener: str) -> None:

@@ -157,7 +157,8 @@ def make_chunk(
     items, entries = {}, []
     for at, name in enumerate(names):
         indexes = [100 * chunk + 10 * at + turn for turn in range(turns)]
-        items[name] = pack_batch(indexes, [f"line {index}".encode() for index in indexes])
+        lines = [b'{"line":%d,"clientRequestId":"q%d"}' % (index, index % 3) for index in indexes]
+        items[name] = pack_batch(indexes, lines)
         entries.append((name, f"t {at}", turns))
     return items, {str(chunk): ChunkPlan("t 0", entries)}
 

@@ -44,8 +44,8 @@ class Dispatch:
         """Tokens whose lease was ended; for the checks."""
         self.accepted: list[str] = []
         """Runs with a listener in the order in which they were sealed; for the checks."""
-        self.folded: list[tuple[str, str, int]] = []
-        """Namespace, run and number of turns of every run that was folded; for the checks."""
+        self.folded: list[tuple[Run, int]] = []
+        """Every run that was folded, with the number of its turns; for the checks."""
 
     # ---- clocks and places
 

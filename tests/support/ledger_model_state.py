@@ -165,14 +165,28 @@ class Namespace:
         return self.threads.setdefault(name, Thread())
 
 
+class Entry(NamedTuple):
+    """A batch in the stream of a namespace."""
+
+    at_ms: int
+    number: int
+    """Of its last turn, from 1."""
+    fields: dict[str, bytes]
+
+
 @dataclass
 class Served:
     """The stream of a namespace: what is left of runs that were folded."""
 
-    days: dict[str, Counter[str]] = field(default_factory=dict)
-    days_expire_ms: dict[str, int] = field(default_factory=dict)
-    turns: list[bytes] = field(default_factory=list)
-    turns_expire_ms: int = 0
+    hours: dict[int, Counter[str]] = field(default_factory=dict)
+    hours_expire_ms: dict[int, int] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    entries_expire_ms: int = 0
+    last_ms: int | None = None
+    """When a turn was added; None where it is in no list of streams."""
+    seen: dict[str, int] = field(default_factory=dict)
+    """Threads by the time when they talked."""
+    seen_expire_ms: int = 0
 
 
 @dataclass

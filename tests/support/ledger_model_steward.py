@@ -2,17 +2,28 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from json import loads
+from math import ceil, log
+from typing import Any, NamedTuple
 
+from shared.codecs.turn_batches import Block, unpack_batch, unpack_block
 from shared.errors import RunStateError, UnknownRunError, UsageError
 from shared.kinds import all_kinds
 from shared.ledger import ChunkPlan, Keep, Wake
-from shared.ledger.bounds import BULK, MOST_DOUBLINGS, TICK_TOP_UP, WIPE_BULK
+from shared.ledger.bounds import (
+    BULK,
+    EVICTED,
+    HOUR_MS,
+    LATENCY_GROWTH,
+    MOST_DOUBLINGS,
+    TICK_TOP_UP,
+    WIPE_BULK,
+)
 from shared.ledger.times import TIMES
 from shared.ledger.wire import again_marks, count_marks
 from shared.names import FINAL_STATES
 from tests.support.ledger_model_rules import Rules
-from tests.support.ledger_model_state import Part, Plan, Run, Served, outcomes_of
+from tests.support.ledger_model_state import Entry, Part, Plan, Run, Served, outcomes_of
 
 
 class Steward(Rules):
@@ -241,24 +252,56 @@ class Steward(Rules):
         self.wipe(found)
         return True
 
-    def fold(
-        self, run: str, day: str, counters: Mapping[str, int], turns: Sequence[bytes], *, keep: Keep
-    ) -> bool:
+    def fold(self, run: str, keep: Keep) -> bool:
         """Adds the turns of a run that has ended to the stream of its namespace, and removes the run."""
         found = self.state.runs.get(run)
         if found is None:
             return True
-        if found.state not in FINAL_STATES:
+        if not found.tells or found.state not in FINAL_STATES:
             return False
         served = self.state.served.setdefault(found.namespace, Served())
-        if counters:
-            served.days.setdefault(day, Counter()).update(counters)
-            served.days_expire_ms[day] = self.state.now_ms + keep.days * 86_400_000
-        served.turns += turns
-        served.turns_expire_ms = self.state.now_ms + keep.turns_ms
-        self.folded.append((found.namespace, run, len(turns)))
+        if batches := _ended_batches(found):
+            self._count(served, found, batches, keep)
+            evicted = _add_batches(served, batches, keep, self.state.now_ms)
+            requests = self.state.namespaces[found.namespace].requests
+            for request in evicted & requests.keys():
+                del requests[request]
+        self.folded.append((found, sum(len(batch.accepted) for batch in batches)))
+        self._evict_threads(served, found)
         self.wipe(found)
         return True
+
+    def _count(self, served: Served, run: Run, batches: "Sequence[_EndedBatch]", keep: Keep) -> None:
+        """Counts turns by the hour in which they are folded."""
+        now_ms = self.state.now_ms
+        words = served.hours.setdefault(now_ms // HOUR_MS, Counter())
+        for block in (block for batch in batches for block in batch.blocks):
+            latency = max(1, block.finished_ms - run.created_ms)
+            bucket = ceil(log(latency) / log(LATENCY_GROWTH) - 1e-9)
+            words.update(f"turns {code[:2]}" for code in block.codes)
+            words.update({f"latency {bucket}": len(block.codes)})
+        served.last_ms = now_ms
+        if keep.days:
+            keep_ms = keep.days * 86_400_000
+            served.hours_expire_ms[now_ms // HOUR_MS] = now_ms + keep_ms
+            for other in self.state.served.values():
+                if other.last_ms is not None and other.last_ms <= now_ms - keep_ms:
+                    other.last_ms = None
+
+    def _evict_threads(self, served: Served, run: Run) -> None:
+        """Notes which threads talked, and removes those that have been silent for long."""
+        now_ms, namespace = self.state.now_ms, self.namespace_of(run)
+        served.seen.update(dict.fromkeys(run.threads, now_ms))
+        if run.namespace_ttl_s <= 0:
+            return
+        before_ms = now_ms - run.namespace_ttl_s * 1000
+        silent = sorted((at, name) for name, at in served.seen.items() if at <= before_ms)
+        for _, name in silent[:EVICTED]:
+            del served.seen[name]
+            thread = namespace.thread(name)
+            if thread.owner is None and not thread.inbox:
+                del namespace.threads[name]
+        served.seen_expire_ms = now_ms + run.namespace_ttl_s * 1000
 
     def hear(self, listener: str) -> list[str]:
         """Takes what a listener is told."""
@@ -269,3 +312,50 @@ class Steward(Rules):
         """Items that sealed, unfinished runs still have to decide."""
         opened = [run for run in self.state.runs.values() if run.sealed_ms and run.state not in FINAL_STATES]
         return sum(max(0, run.goal - run.done) for run in opened)
+
+
+class _EndedBatch(NamedTuple):
+    """A batch of a run that has ended, and what is there of its result."""
+
+    payload: bytes
+    accepted: Sequence[int]
+    parts: dict[str, bytes]
+    blocks: Sequence[Block]
+
+
+def _ended_batches(run: Run) -> list[_EndedBatch]:
+    """Returns the batches of a run that have a result, in their order."""
+    found = []
+    for name in sorted(run.items, key=lambda name: (int(name.rpartition(".")[2]), name)):
+        parts = {
+            field.removeprefix(name): value
+            for field, value in run.results.items()
+            if field.partition(":")[0] == name
+        }
+        if parts:
+            accepted = [run.created_ms] * len(unpack_batch(run.items[name])[0])
+            stored = {f"r{part}": b"%d|%b" % value for part, value in parts.items()}
+            blocks = [unpack_block(value) for _, value in parts.values()]
+            found.append(_EndedBatch(run.items[name], accepted, stored, blocks))
+    return found
+
+
+def _add_batches(served: Served, batches: Sequence[_EndedBatch], keep: Keep, now_ms: int) -> set[str]:
+    """Adds batches to a stream, and returns the requests of those that leave it."""
+    last = served.entries[-1] if served.entries else Entry(0, 0, {})
+    at_ms, number = max(now_ms, last.at_ms), last.number
+    for batch in batches:
+        number += len(batch.accepted)
+        accepted = " ".join(map(str, batch.accepted)).encode()
+        served.entries.append(Entry(at_ms, number, {"a": accepted, "i": batch.payload, **batch.parts}))
+    served.entries_expire_ms = now_ms + keep.turns_ms
+    requests = set[str]()
+    for entry in served.entries[: len(batches) + EVICTED]:
+        is_new = entry.at_ms >= now_ms - keep.turns_ms and entry.number > number - keep.turns
+        if is_new or entry.number == number:
+            break
+        served.entries.remove(entry)
+        for line in entry.fields["i"].split(b"\n")[1:]:
+            if b"clientRequestId" in line:
+                requests.add(loads(line)["clientRequestId"])
+    return requests

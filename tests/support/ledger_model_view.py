@@ -46,7 +46,10 @@ def _read_key(store: Any, key: str) -> Any:  # noqa: PLR0911 - one per type
         case b"set":
             return {member.decode() for member in store.smembers(key)}
         case b"stream":
-            return [fields[b"t"] for _, fields in store.xrange(key)]
+            return [
+                (at.decode(), {name.decode(): value for name, value in fields.items()})
+                for at, fields in store.xrange(key)
+            ]
         case b"list":
             return [value.decode() for value in store.lrange(key, 0, -1)]
         case _:
@@ -73,7 +76,10 @@ def as_redis(model: Dispatch) -> View:
     runs = state.runs.values()
     view[keys.BUSY_KEY] = {run.run for run in runs if run.state in {"loading", "cancelling"}}
     view[keys.OPEN_KEY] = {run.run for run in runs if run.state not in FINAL_STATES | {"loading"}}
-    view[keys.RUNS_KEY] = {run.run: run.created_ms for run in runs}
+    view[keys.RUNS_KEY] = {run.run: run.created_ms for run in runs if not run.tells}
+    view[keys.SERVED_KEY] = {name: it.last_ms for name, it in state.served.items() if it.last_ms is not None}
+    for run in (run for run in runs if run.tells):
+        view.setdefault(keys.served_open_key(run.namespace), {})[run.run] = run.created_ms
     view[keys.EXPIRING_KEY] = {run.run: run.expires_ms for run in runs if run.expires_ms is not None}
     view[keys.SUSPECTS_KEY] = {worker: " ".join(lease).encode() for worker, lease in state.suspects.items()}
     view[keys.DEAD_KEY] = {f"{run} {index}": item.at_ms for (run, index), item in state.dead.items()}
@@ -172,11 +178,17 @@ def _kind_keys(name: str, kind: KindState) -> Mapping[str, Any]:
 
 
 def _served_keys(name: str, served: Served) -> View:
-    days = {keys.served_key(name, day): _texts(**words) for day, words in served.days.items()}
-    ends = {f"{keys.served_key(name, day)} expires": at for day, at in served.days_expire_ms.items()}
-    turns = keys.served_turns_key(name)
-    at = served.turns_expire_ms if served.turns else None
-    return {**days, **ends, turns: served.turns, f"{turns} expires": at}
+    hours = {keys.served_key(name, str(hour)): _texts(**words) for hour, words in served.hours.items()}
+    ends = {f"{keys.served_key(name, str(hour))} expires": at for hour, at in served.hours_expire_ms.items()}
+    turns, seen = keys.served_turns_key(name), keys.served_threads_key(name)
+    return {
+        **hours,
+        **ends,
+        turns: [(f"{entry.at_ms}-{entry.number}", entry.fields) for entry in served.entries],
+        f"{turns} expires": served.entries_expire_ms if served.entries else None,
+        seen: served.seen,
+        f"{seen} expires": served.seen_expire_ms if served.seen else None,
+    }
 
 
 def _namespace_keys(name: str, namespace: Namespace) -> View:

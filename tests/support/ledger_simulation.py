@@ -258,8 +258,8 @@ class Simulation(Servers):
     def check_requests(self) -> None:
         """Every `clientRequestId` has one first answer in its namespace."""
         for name, namespace in self.model.state.namespaces.items():
-            stream = self.model.state.served.get(name, Served()).turns
-            firsts = stream.count(b"first")
+            stream = self.model.state.served.get(name, Served()).entries
+            firsts = sum(value.count(b"first") for entry in stream for value in entry.fields.values())
             for run in self.model.state.runs.values():
                 if run.namespace == name:
                     firsts += sum(value.count(b"first") for _, value in run.results.values())

@@ -1,22 +1,28 @@
 -- Takes a run that has ended out of the ledger and adds its turns to the stream of its namespace, in one step: a run
--- is counted once, whoever folds it and however often.
+-- is counted once, whoever folds it and however often. What is too old leaves: turns with the requests that they
+-- answered, counters, and threads that no longer talk.
 --
--- ARGV: run, day (2026-01-31), seconds to keep the day's counters (0: for ever), most turns to keep, milliseconds to
---       keep a turn, number of counters; word and amount per counter; then a value per turn
--- Returns {ok} · {no, state} · {unknown}
+-- ARGV: run, seconds to keep the counters of an hour (0: for ever), most turns to keep, milliseconds to keep a turn
+-- Returns {ok} · {no, state}: it goes on, or is no part of a stream · {unknown}
 when_full()
 local run = read_run(ARGV[1])
 if not run then return {'unknown'} end
-if not is_final[run.state] or run.alien then return {'no', run.state} end
+local is_part = call('HEXISTS', run_key(run.id), 'tells') == 1
+if not is_part or not is_final[run.state] or run.alien then return {'no', run.state} end
 
-local day, counters = served_key(run.ns, ARGV[2]), tonumber(ARGV[6])
-for at = 7, 5 + 2 * counters, 2 do call('HINCRBY', day, ARGV[at], ARGV[at + 1]) end
-if counters > 0 and ARGV[3] ~= '0' then call('PEXPIREAT', day, string.format('%.0f', now() + ARGV[3] * 1000)) end
-local turns = served_turns_key(run.ns)
-for at = 7 + 2 * counters, #ARGV do call('XADD', turns, 'MAXLEN', '~', ARGV[4], '*', 't', ARGV[at]) end
-if call('EXISTS', turns) == 1 then
-  call('XTRIM', turns, 'MINID', '~', string.format('%.0f', math.max(0, now() - ARGV[5])))
-  call('PEXPIREAT', turns, string.format('%.0f', now() + ARGV[5]))
+local ended, counters = batches_of(run.id), {}
+for _, batch in ipairs(ended) do count_batch(batch, counters) end
+if next(counters) then
+  local hour = served_key(run.ns, string.format('%.0f', math.floor(now() / HOUR_MS)))
+  for word, number in pairs(counters) do call('HINCRBY', hour, word, number) end
+  call('ZADD', SERVED_KEY, now(), run.ns)
+  if ARGV[2] ~= '0' then
+    call('PEXPIREAT', hour, string.format('%.0f', now() + 1000 * ARGV[2]))
+    call('ZREMRANGEBYSCORE', SERVED_KEY, '-inf', string.format('%.0f', now() - 1000 * ARGV[2]))
+  end
+  append_batches(run.ns, ended)
+  evict_turns(run.ns, tonumber(ARGV[3]), tonumber(ARGV[4]), #ended + EVICTED)
 end
+evict_threads(run)
 wipe(run.id)
 return {'ok'}

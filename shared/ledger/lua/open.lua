@@ -3,7 +3,8 @@
 -- ARGV: run, kind, namespace ('' for the run's own), key ('' for none), token of the loader, snapshot,
 --       seconds to keep the run once it is final, seconds to keep its namespace once nobody uses it (0: for ever),
 --       most chunks that may be under way at a time (0: no limit), how its items lie: mailboxes or list,
---       layout: workers that do not know it leave the run alone, listener that is told when it ends ('': none)
+--       layout: workers that do not know it leave the run alone, listener that is told when it ends ('': none):
+--       such a run is a part of the stream of its namespace, and in no list of runs
 -- Returns {ok, run} · {sealed, run, digest}: the key's run is complete · {busy, run}: another loader loads it ·
 --         {exists, run}: the id is taken · {namespace, run}: the namespace's name is the id of a run
 local id, kind, namespace, key, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -32,9 +33,13 @@ if call('EXISTS', run_key(id)) == 0 then
     'gen', 0, 'done', 0, 'goal', 0, 'total', 0, 'created', created, 'snap', ARGV[6], 'ttl', ARGV[7],
     'ns_ttl', namespace ~= '' and ARGV[8] or ARGV[7])
   if ARGV[9] ~= '0' then call('HSET', run_key(id), 'wide', ARGV[9]) end
-  if ARGV[12] ~= '' then call('HSET', run_key(id), 'tells', ARGV[12]) end
   call('SADD', BUSY_KEY, id)
-  call('ZADD', RUNS_KEY, created, id)
+  if ARGV[12] == '' then
+    call('ZADD', RUNS_KEY, created, id)
+  else
+    call('HSET', run_key(id), 'tells', ARGV[12])
+    call('ZADD', served_open_key(namespace ~= '' and namespace or id), created, id)
+  end
   if key ~= '' then call('SET', idem_key(key), id) end
 end
 return {'ok', id}

@@ -83,6 +83,7 @@ local function wipe(id)
     call('ZREM', DEAD_KEY, id .. ' ' .. index)
     call('HDEL', DEAD_ITEMS_KEY, id .. ' ' .. index)
   end
+  if field[2] then call('ZREM', served_open_key(field[2]), id) end
   if field[2] and field[2] ~= id then leave_namespace(field[2], id, tonumber(field[3])) end
   call('UNLINK', owners_key(id), positions_key(id), mementos_key(id), requests_key(id), users_key(id))
   call('UNLINK', unpack(run_keys(id)))
