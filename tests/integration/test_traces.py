@@ -79,7 +79,7 @@ class Provider(ModelServer):
             return Say(ANSWER)
         if models[-1] == "alpha":
             return Say("overloaded by the patient", status=503)
-        return Say("slow down", status=429, headers={"Retry-After": "6"})
+        return Say("slow down", status=429, headers={"Retry-After": "10"})
 
 
 def submitted(processes: Processes, path: Path, env: dict[str, str]) -> str:
@@ -118,7 +118,7 @@ def test_a_run_over_three_processes_is_one_trace(
         eventually(lambda: _is_waiting_for_one(desk, run))
         assert first.stop() == 0
         second = start_worker(processes, "-Q", "cases", "--name", "second@here", env=env)
-        eventually(lambda: _is_finished(desk, run))
+        eventually(lambda: _is_finished(desk, run), within_s=20)
         assert second.stop() == 0
     [spans] = collector.traces()
     assert tree(spans) == {
@@ -258,7 +258,7 @@ def test_the_usual_variables_decide_what_is_sampled(
     """A run that its submitter does not sample is not sampled by workers either."""
     worker = start_worker(processes, "-Q", "turns", env=env)
     run = submitted(processes, turns, {**env, "OTEL_TRACES_SAMPLER": "parentbased_always_off"})
-    eventually(lambda: _is_finished(desk, run))
+    eventually(lambda: _is_finished(desk, run), within_s=20)
     assert worker.stop() == 0
     assert collector.spans == []
 
