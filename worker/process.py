@@ -105,6 +105,7 @@ class WorkerProcess:
             confirm=self.leases.confirm,
             cache_ttl_s=self.settings.answers_ttl_s,
             redactor=redactor_of(self.settings),
+            allow_code=self.settings.allow_code,
         )
 
     @contextmanager

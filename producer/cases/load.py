@@ -429,7 +429,7 @@ def _tested(
     """
     tiers = {call.get("params", {}).get(SERVICE_TIER) for call in calls.values()}
     own, above = bench.target(model, FLEX if FLEX in tiers else None), choice.model_config
-    if above is None:
+    if above is None or own.is_hosted:
         return own
     base, variable = above.api_base or own.api_base, above.api_key_env or own.api_key_env
     target = msgspec.structs.replace(own, api_base=base, api_key_env=variable)

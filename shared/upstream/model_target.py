@@ -64,6 +64,8 @@ class ModelTarget(msgspec.Struct, frozen=True, gc=False):
         >>> ModelTarget("ollama/llama", "http://h:11434").spoken, ModelTarget("m", "http://h").spoken
         ('ollama', 'openai')
         """
+        if self.is_hosted:
+            return OPENAI
         return HTTP if self.http else protocol_of(self.model, self.api_base, self.protocol)
 
     @property

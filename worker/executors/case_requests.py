@@ -82,7 +82,7 @@ def model_request(
         parameters=parameters,
         is_streamed=run.stream,
         repeat=payload.repeat,
-        vars=variables if target.http else NO_VARS,
+        vars=variables if target.http or target.is_hosted else NO_VARS,
     )
 
 

@@ -25,8 +25,8 @@ from worker.upstream.chat import ModelRequest, messages_of
 from worker.upstream.completion import HttpCall, Piece, WireProtocol
 from worker.upstream.failures import UpstreamError
 from worker.upstream.protocols.conversation import conversation_of
-from worker.upstream.protocols.openai_chat import inner, read_usage
-from worker.upstream.tool_calls import CallPiece, arguments_text, unreadable
+from worker.upstream.protocols.openai_chat import read_usage
+from worker.upstream.tool_calls import call_pieces, unreadable
 
 T = TypeVar("T")
 EXPIRED: Final = frozenset({401, 403, 419, 440})
@@ -199,12 +199,12 @@ def _read(mapping: HttpMapping, reply: Any) -> Piece:
     if all(value is _ABSENT for value in found.values()):
         places = " or ".join(pointer or "its root" for pointer in pointers.values())
         raise unreadable(f"the reply has nothing at {places}")
-    text = found.get("text")
+    text, calls = found.get("text"), found.get("tool_calls")
     return Piece(
         None if text is None or text is _ABSENT else _text(text),
         _text(found.get("reasoning")),
         _text(found.get("refusal")),
-        _calls(found.get("tool_calls")),
+        () if calls is _ABSENT else call_pieces(calls),
         usage=_usage(mapping, reply),
     )
 
@@ -225,31 +225,6 @@ def _text(value: Any) -> str:
     if value is None or value is _ABSENT:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _calls(value: Any) -> list[CallPiece]:
-    """Reads calls of tools: `{name, arguments}`, or in OpenAI's form.
-
-    >>> _calls([{"name": "weather", "arguments": {"city": "Paris"}}])[0].arguments
-    '{"city": "Paris"}'
-    """
-    if value is _ABSENT or not value:
-        return []
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise unreadable("the reply calls tools, but not in a list of calls")
-    found = list[CallPiece]()
-    for call in value:
-        function = inner(call, "function") or call
-        name, arguments = function.get("name"), function.get("arguments")
-        found.append(
-            CallPiece(
-                name if isinstance(name, str) else "",
-                arguments_text({} if arguments is None else arguments),
-                str(call.get("id") or ""),
-                is_whole=True,
-            )
-        )
-    return found
 
 
 def _usage(mapping: HttpMapping, reply: Any) -> Usage:

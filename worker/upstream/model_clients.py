@@ -50,6 +50,7 @@ from worker.upstream.embeddings import (
 )
 from worker.upstream.exchange import MAX_ERROR_BYTES, exchange, failure_of, read_body, since_ms
 from worker.upstream.failures import UpstreamError, kept_error
+from worker.upstream.hosted_models import HostedModels
 from worker.upstream.http_applications import (
     HttpSessions,
     content_of,
@@ -85,15 +86,19 @@ class ModelClients:
     Args:
         session: returns the process's HTTP session; called on the loop.
         environment: holds the keys.
+        allow_code: whether code beside benches may run.
     """
 
     def __init__(
         self,
         session: Callable[[], aiohttp.ClientSession],
         environment: Mapping[str, str] = os.environ,
+        *,
+        allow_code: bool = False,
     ) -> None:
         self._environment = environment
         self._session = session
+        self._hosted = HostedModels(environment, allow_code=allow_code)
         self._direct = DirectClient(session, environment)
         self._named: LitellmClient | None = None
         self._untempered: set[tuple[str, str]] = set()
@@ -101,8 +106,10 @@ class ModelClients:
         self._marks = PrefixMarks()
 
     async def prepare(self, target: ModelTarget) -> None:
-        """Loads litellm and makes it ready, where a model is the first that needs it."""
-        if not target.api_base:
+        """Loads litellm and makes it ready, where a model is the first that needs it; starts code."""
+        if target.is_hosted:
+            await self._hosted.prepare(target)
+        elif not target.api_base:
             await self._litellm().prepare(target.model)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
@@ -129,6 +136,9 @@ class ModelClients:
         Raises:
             UpstreamError: there are none.
         """
+        if request.target.is_hosted:
+            text = f"{request.target.model} is code, which makes no embeddings"
+            raise UpstreamError(FailureReason.REFUSED, text)
         if request.target.api_base:
             return await self._direct.embed(request)
         return await self._litellm().embed(request)
@@ -147,12 +157,16 @@ class ModelClients:
             return await self._complete(replace(request, temperature=None))
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
-        client = self._direct if request.target.api_base else self._litellm()
-        reply = await client.complete(request)
+        reply = await self._client_of(request.target).complete(request)
         if reply.finish_reason in _USUAL_REASONS:
             return reply
         reason = kept(reply.finish_reason, self._environment, FINISH_REASON_CHARS)
         return msgspec.structs.replace(reply, finish_reason=reason)
+
+    def _client_of(self, target: ModelTarget) -> "HostedModels | DirectClient | LitellmClient":
+        if target.is_hosted:
+            return self._hosted
+        return self._direct if target.api_base else self._litellm()
 
     def _litellm(self) -> "LitellmClient":
         if self._named is None:
@@ -162,7 +176,8 @@ class ModelClients:
         return self._named
 
     async def close(self) -> None:
-        """Closes what litellm has opened; the session is the process's."""
+        """Closes what litellm and code have opened; the session is the process's."""
+        await self._hosted.close()
         if self._named is not None:
             await self._named.close()
 

@@ -55,6 +55,7 @@ class UpstreamStack:
         confirm: says whether a claim token still holds; see `CallGate`.
         cache_ttl_s: how long answers of models are kept.
         redactor: what is replaced in answers before they are cached and judged; None: nothing.
+        allow_code: whether code beside benches may run.
     """
 
     def __init__(
@@ -66,12 +67,13 @@ class UpstreamStack:
         confirm: Callable[[str], Awaitable[bool]] = always,
         cache_ttl_s: int = CACHE_TTL_S,
         redactor: Redactor | None = None,
+        allow_code: bool = False,
     ) -> None:
         caller = ledger.caller.sharing(compose_all(times=ledger.times))
         renew_s = ledger.times.lease_ms / RENEWALS / 1000
         self._scripts = ScriptBatcher(caller, renew_s=renew_s, on_unreachable=on_unreachable)
         self._session = session
-        self._redactor = redactor
+        self._redactor, self._allow_code = redactor, allow_code
         self.gate = CallGate(Limiter(self._scripts), confirm=confirm)
         """Makes each call within the limits."""
         self.cache = ResponseCache(self._scripts, ttl_s=cache_ttl_s)
@@ -87,7 +89,7 @@ class UpstreamStack:
         # Start-up: not needed by turns.
         from worker.upstream import credentials, model_clients, redacting  # noqa: PLC0415 - see above
 
-        clients: ModelClient = model_clients.ModelClients(self._session)
+        clients: ModelClient = model_clients.ModelClients(self._session, allow_code=self._allow_code)
         if self._redactor is not None:
             clients = redacting.RedactingClient(clients, self._redactor)
         return ModelCaller(

@@ -134,3 +134,29 @@ def _check_name(name: str) -> None:
 def unreadable(text: str) -> UpstreamError:
     """Reports that a reply is no answer."""
     return UpstreamError(FailureReason.INVALID_REPLY, text)
+
+
+def call_pieces(value: Any) -> list[CallPiece]:
+    """Reads calls of tools: `{name, arguments}`, or in OpenAI's form.
+
+    >>> call_pieces([{"name": "weather", "arguments": {"city": "Paris"}}])[0].arguments
+    '{"city": "Paris"}'
+    """
+    if not value:
+        return []
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise unreadable("the reply calls tools, but not in a list of calls")
+    found = list[CallPiece]()
+    for call in value:
+        inside = call.get("function")
+        function = inside if isinstance(inside, dict) else call
+        name, arguments = function.get("name"), function.get("arguments")
+        found.append(
+            CallPiece(
+                name if isinstance(name, str) else "",
+                arguments_text({} if arguments is None else arguments),
+                str(call.get("id") or ""),
+                is_whole=True,
+            )
+        )
+    return found
