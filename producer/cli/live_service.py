@@ -13,6 +13,7 @@ from producer.serve import http_service
 from producer.serve.tokens import DEFAULT_NAMESPACE, Tokens, new_token, read_tokens
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.kinds import TURNS
+from shared.server.client import follow_master
 from shared.settings import variable_of
 
 
@@ -63,6 +64,12 @@ def serve(
                 session.output.data(f"{url}  token {token}" if token else url)
                 session.output.note("Ctrl-C ends it, once accepted turns are decided")
 
+        def care() -> None:
+            """Follows the sentinels' master, and keeps workers alive."""
+            if access.connection.target.is_watched:
+                follow_master(access.client)
+            workers.ensure_running()
+
         options = http_service.ServeOptions(tokens, SummaryPolicy.GUARDRAIL.value, live)
-        http_service.serve(access, options, address, tell, workers.ensure_running)
+        http_service.serve(access, options, address, tell, care)
     return 0

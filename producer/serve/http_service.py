@@ -179,7 +179,7 @@ class Service:
     async def turns(self, request: web.Request) -> web.StreamResponse:
         """Decides turns, and waits for the decisions."""
         gatherer = self._open_gatherer(request)
-        body = read_turns(await request.read())
+        body = read_turns(await self._body(request))
         if wants_events(request):
             if body.is_list:
                 raise InputError("body: events are of one turn", hint="send a turn, or take JSON")
@@ -201,7 +201,7 @@ class Service:
     async def chat(self, request: web.Request) -> web.StreamResponse:
         """Decides the turn of a packet, as the document's server does."""
         gatherer = self._open_gatherer(request)
-        packet, turn = read_packet(await request.read())
+        packet, turn = read_packet(await self._body(request))
         found: Sequence[ServedTurn]
         if packet.is_stored and wants_events(request):
             return await self._streamed(request, gatherer, turn, partial(_of_packet, packet))
@@ -244,7 +244,7 @@ class Service:
     async def submit_run(self, request: web.Request) -> web.Response:
         """Submits a file as a run: the body is its content."""
         name = request.query.get("name", "")
-        content = await request.read()
+        content = await self._body(request)
         key = request.headers.get("Idempotency-Key", "")
         submitted = await asyncio.to_thread(
             submit_content, self._access, content, request[NAMESPACE], name=name, idempotency_key=key
@@ -267,6 +267,14 @@ class Service:
             await response.write(f"data: {as_line(event)}\n\n".encode())
         await response.write_eof()
         return response
+
+    async def _body(self, request: web.Request) -> bytes:
+        """Reads the body of a request, which a caller has to send within its deadline."""
+        try:
+            async with asyncio.timeout(_deadline_of(request, self._options.deadline_s)):
+                return await request.read()
+        except TimeoutError:
+            raise web.HTTPRequestTimeout(reason="the body did not come within the deadline") from None
 
     async def _own_run(self, request: web.Request) -> str:
         """Returns the run of a request, which is of its namespace.
