@@ -175,6 +175,20 @@ def python(function: str, **options: Unpack[Options]) -> Check:
     return {"python": function, **options}
 
 
+def javascript(
+    code: str | None = None,
+    *,
+    file: str | None = None,
+    function: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    **options: Unpack[Options],
+) -> Check:
+    """An expression, or a function of a file, returns true, a number above 0, or `{pass, score, reason}`."""
+    named = {"file": file, **({} if function is None else {"function": function})}
+    configured = {} if config is None else {"config": config}
+    return {"javascript": named if code is None else code, **configured, **options}
+
+
 def similar(text: str, *, model: str | None = None, **options: Unpack[Options]) -> Check:
     """The cosine of the embeddings of output and text reaches `at_least`; asks a model."""
     return {"similar": text, **({} if model is None else {"model": model}), **options}

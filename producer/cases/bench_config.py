@@ -51,7 +51,7 @@ from shared.contracts.case_config import (
     times_of,
 )
 from shared.contracts.case_run import Validators
-from shared.contracts.checks import Check
+from shared.contracts.checks import Check, Snippet
 from shared.contracts.code_config import CaseSource
 from shared.errors import ConfigError, InputError, WrongInput
 from shared.templates.template_texts import names_in_templates
@@ -198,6 +198,7 @@ def read_bench(
         _of_data_files(beside, config, columns, code, problems), _of_config(beside.root, config, broken)
     )
     problems.attempt(partial(reading.add_all, written, problems))
+    reading.warnings += _compiled(reading.checks.scripts, problems)
     if not (len(reading.cases) or problems.found):
         raise InputError(
             f"{file.name}: no test cases in it", hint="write test_cases, or name a test_cases_file"
@@ -300,7 +301,7 @@ class _Cases:
         return cls(
             config,
             beside.root,
-            CheckReader(models, functions, beside.schema),
+            CheckReader(models, functions, beside.schema, beside.script),
             Images(beside.binary),
             sorted(validator_names(validators.source)) if validators else None,
             BenchCases(beside.root),
@@ -443,6 +444,24 @@ class _Beside:
     def schema(self, place: Place, written: str) -> Any:
         """Reads and compiles a JSON schema."""
         return _schema(self.text(place, written, SCHEMA_BYTES))
+
+    def script(self, place: Place, written: str) -> str:
+        """Reads a script."""
+        return self.text(place, written, VALIDATORS_BYTES).text
+
+
+def _compiled(scripts: Mapping[Snippet, Place], problems: Problems) -> Iterator[str]:
+    """Compiles scripts; adds those that are none to the problems, and yields warnings."""
+    if not scripts:
+        return
+    from worker.validation.script_syntax import script_problems  # noqa: PLC0415 - only for benches with JavaScript
+
+    for found in script_problems(scripts):
+        error = scripts[found.script].error(found.what, found.hint)
+        if found.is_certain:
+            problems.add(error)
+        else:
+            yield f"{error.message} ({error.hint})"
 
 
 def _of_config(

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from producer.load.problems import Place, Problems, nearest
 from producer.text import shown
-from shared.contracts.checks import Check
+from shared.contracts.checks import Check, Snippet
 from shared.errors import WrongInput
 from shared.templates.template_rendering import render
 from shared.templates.template_texts import is_template
@@ -18,6 +18,8 @@ MAX_CHECKS: Final = 200
 
 ReadSchema = Callable[[Place, str], Any]
 """Reads and compiles the schema that stands at a place."""
+ReadScript = Callable[[Place, str], str]
+"""Reads the script that is named at a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,15 @@ class CheckReader:
         functions: names in the validators file, with the parameters of those that cannot be called; None:
             there is none.
         read_schema: reads the file of a schema.
+        read_script: reads the file of a script.
     """
 
     models: CheckModels
     functions: Mapping[str, str | None] | None
     read_schema: ReadSchema
+    read_script: ReadScript
+    scripts: dict[Snippet, Place] = field(default_factory=dict)
+    """The scripts that were read, each with its first place."""
     needs_stream: bool = False
     """Whether a check that was read looks at when pieces of an answer came."""
     _constant: dict[str, Check] = field(default_factory=dict)
@@ -100,12 +106,18 @@ class CheckReader:
             map_check,
             parse_checks,
             render_checks,
+            script_of,
             with_models,
+            with_source,
         )
 
         def inlined(kind: CheckKind, value: Any, path: Sequence[str | int]) -> Any:
             is_file = kind.may_be_file and isinstance(value, str)
             return self.read_schema(place.at(*path), value) if is_file else value
+
+        def with_text(kind: CheckKind, value: Any, path: Sequence[str | int]) -> Any:
+            read = partial(self.read_script, place.at(*path[1:], "file"))
+            return with_source(value, read) if kind.is_script else value
 
         def rendered(text: str, path: Sequence[str | int]) -> str:
             try:
@@ -114,12 +126,15 @@ class CheckReader:
                 raise place.at(*path[1:]).error(problem.what, problem.hint) from None
 
         try:
-            [check] = parse_checks(render_checks([map_check(raw, inlined)], rendered))
+            [ready] = render_checks([map_check(raw, inlined)], rendered)
+            [check] = parse_checks([map_check(ready, with_text, (0,))])  # a file is no template
             check = with_models(check, self.models.embedding, self.models.judges)
         except WrongInput as problem:
             raise place.at(*problem.path[1:]).error(problem.what, problem.hint) from None
         for each in walk([check]):
             self.needs_stream = self.needs_stream or CHECK_KINDS[each.check].needs_stream
+            if CHECK_KINDS[each.check].is_script:
+                self.scripts.setdefault(script_of(each.argument), place)
             if CHECK_KINDS[each.check].calls_function:
                 self._verify_function(each.check, str(each.argument), place)
         return as_written(check, raw) if is_template(json.dumps(raw)) else check

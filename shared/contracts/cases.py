@@ -156,7 +156,9 @@ class Case(Criteria):
     input: Annotated[str, AfterValidator(_can_be_asked)]
     """What the model is asked."""
     vars: dict[str, Any] = {}
-    """Variables of the case, for functions of the validators file."""
+    """Variables of the case, for functions of checks."""
+    metadata: dict[str, Any] = {}
+    """Facts about the case, likewise."""
     json_schema: dict[str, Any] | bool | None = Field(default=None, alias="schema")
     """The JSON schema that the object must keep to."""
     json_extraction: Literal["strict", "lenient"] = "strict"

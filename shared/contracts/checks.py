@@ -4,7 +4,7 @@
 check needs is all in it: its argument is rendered, schemas are inlined, paths and patterns are verified.
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,17 @@ MAX_NAME_CHARS: Final = 80
 """Characters of a check's name; a longer default name is cut."""
 PLACE: Final = " at "
 """Between a kind of check and its `json_path`."""
+
+
+class Snippet(NamedTuple):
+    """JavaScript that is run in the sandbox."""
+
+    source: str
+    """Its text: an expression, the body of a function of `output` and `context`, or a module."""
+    is_module: bool = False
+    """Whether it exports the function that is called, as files do."""
+    function: str = ""
+    """The name of what it exports; empty: the module itself, or its default."""
 
 
 class Check(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from shared.contracts.checks import Snippet
+from worker.validation.case_verdict import Returned
+
 
 class StoppedError(Exception):
     """What a sandbox raises when it had to stop what it ran."""
@@ -47,3 +50,9 @@ class CheckBox(Box):
         """Answers a call with a context."""
         self.contexts.append(context)
         return self.call(name, text)
+
+    def script(self, script: Snippet, request: str) -> Returned:
+        """Answers a script."""
+        self.contexts.append(request)
+        returned = self.call(script.source, request)
+        return returned if isinstance(returned, Returned) else Returned("boolean", returned)

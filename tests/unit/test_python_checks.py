@@ -31,6 +31,8 @@ WRITTEN = (
     check.refusal(),
     check.no_refusal(),
     check.python("is_short"),
+    check.javascript("output.length < 100", config={"most": 100}),
+    check.javascript(file="check.js", function="is_short"),
     check.similar("Paris", model="openai/text-embedding-3-small", at_least=0.8),
     check.rubric("Polite.", models=["openai/gpt-4o", "openai/gpt-4o-mini"]),
     check.factuality("It is Paris.", scores={"superset": 0.6}),
@@ -55,4 +57,4 @@ def test_every_kind_of_check_has_a_function_whose_result_is_accepted() -> None:
 def test_the_public_functions_are_those() -> None:
     """A function that is added is listed above."""
     functions = {name for name in vars(check) if name.islower() and callable(vars(check)[name])}
-    assert len(functions) == len(WRITTEN)
+    assert len(functions) == len(WRITTEN) - 1  # of the code, or of a file

@@ -24,7 +24,7 @@ def case_of(run: CaseRun, payload: CasePayload, variables: Mapping[str, Any]) ->
     """Puts together what the pipeline needs of a case, but for its checks."""
     criteria = {name: payload.criteria[name] for name in _OF_CASES if name in payload.criteria}
     of_run = {"schema": run.schema, "json_extraction": run.json_extraction}
-    return {"input": payload.input, "vars": variables, **criteria, **of_run}
+    return {"input": payload.input, "vars": variables, "metadata": payload.metadata, **criteria, **of_run}
 
 
 def checks_of(payload: CasePayload) -> tuple[Check, ...]:

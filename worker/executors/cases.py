@@ -368,6 +368,7 @@ class CasesEngine:
             answer_of(payload, reply),
             payload.input,
             self._vars_of(payload),
+            payload.metadata,
             payload.expected,
             sandbox,
             is_lenient=self._run.json_extraction == "lenient",

@@ -1,7 +1,8 @@
 """Starts the zygote in an isolated interpreter, which finds the standard library and this folder only.
 
-Run as `python -I -S -E boot.py FD MEMORY_BYTES CPU_S`. The packages `worker` and `worker.sandbox` are made
-here without their `__init__.py`, so that no other module of ours can be imported by whoever runs in a child.
+Run as `python -I -S -E boot.py FD MEMORY_BYTES CPU_S QUICKJS`. The packages `worker` and `worker.sandbox` are
+made here without their `__init__.py`, so that no other module of ours can be imported by whoever runs in a
+child.
 """
 
 import os
@@ -17,7 +18,8 @@ def main() -> None:
     from worker.sandbox import preloaded, zygote  # noqa: PLC0415 - found only now
 
     preloaded.load()
-    zygote.main(*map(int, sys.argv[1:]))
+    *numbers, quickjs = sys.argv[1:]
+    zygote.main(quickjs, *map(int, numbers))
 
 
 if __name__ == "__main__":

@@ -6,23 +6,27 @@ executes nothing of the file. So the static policy is a courtesy, which finds mi
 on it.
 
 Patterns are searched in children of their own, where no validator ever ran. A search leaves nothing behind
-but compiled patterns. What goes wrong in a child that answered before is tried again in a new one.
+but compiled patterns. JavaScript runs in others, each call in an interpreter of its own (scripting.py). What
+goes wrong in a child that answered before is tried again in a new one.
 """
 
 import atexit
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
+from shared.contracts.checks import Snippet
 from shared.errors import ValidatorSecurityError
 from shared.settings import Settings
 from worker.sandbox import protocol
 from worker.sandbox.child import RETURNED, ChildAnswer, SandboxChild, failure_of
 from worker.sandbox.sandbox_errors import SandboxError, SandboxReason, UnusableError
 from worker.sandbox.zygote_client import ChildLimits, Zygote, ZygoteLostError
+from worker.validation.case_verdict import Returned
 from worker.validation.policy import check_validator_source
 
 CALL_S: Final = 5.0
@@ -33,8 +37,8 @@ MAX_USES: Final = 1_000
 """Requests that one child answers; then a new one takes its place."""
 MOST_IDLE: Final = 8
 """Children that are kept for the next batch."""
-PATTERNS: Final = None
-"""The source of children that only search."""
+NO_QUICKJS: Final = "JavaScript is not run here: quickjs-ng is not installed"
+QUICKJS_HINT: Final = "pip install 'proctor[js]' where workers run"
 UNSAFE_HINT: Final = (
     "run workers on Linux 4.14 or later, or, for files that you trust, with "
     "--allow-unsandboxed-validators or PROCTOR_UNSAFE_VALIDATORS=1"
@@ -45,6 +49,19 @@ LOAD_HINT: Final = (
 )
 
 Check = Callable[[str], None]
+
+
+class Work(NamedTuple):
+    """What a child is for; any of the same work will do."""
+
+    order: bytes
+    """The order by which it is forked."""
+    source: str = ""
+    """The validators file's text."""
+
+
+PATTERNS: Final = Work(protocol.SEARCHER)
+SCRIPTS: Final = Work(protocol.SCRIPTER)
 
 
 class Sandboxes:
@@ -74,7 +91,7 @@ class Sandboxes:
         self._lock = threading.Lock()
         self._zygote: Zygote | None = None
         self._is_closed = False
-        self._idle: OrderedDict[SandboxChild, str | None] = OrderedDict()
+        self._idle: OrderedDict[SandboxChild, Work] = OrderedDict()
 
     @contextmanager
     def batch(self, source: str | None) -> Iterator["Sandbox"]:
@@ -99,17 +116,17 @@ class Sandboxes:
         """Why processes cannot be locked on this machine; empty when they can. Starts the zygote."""
         return self._started().why_unlocked
 
-    def acquire(self, source: str | None, *, is_new: bool = False) -> SandboxChild:
-        """Gives a child that has loaded a source, a used one if there is one.
+    def acquire(self, work: Work, *, is_new: bool = False) -> SandboxChild:
+        """Gives a child for some work, a used one if there is one.
 
         Raises:
-            UnusableError: there is none to be had, or the source does not load.
+            UnusableError: there is none to be had, or the validators file does not load.
             SandboxError: there is none to be had any more, the sandbox is closed.
             ZygoteLostError: the zygote ended at this moment; a second try will start another.
         """
         while not is_new:
             with self._lock:
-                found = next((child for child, its in self._idle.items() if its == source), None)
+                found = next((child for child, its in self._idle.items() if its == work), None)
                 if found is None:
                     break
                 del self._idle[found]
@@ -117,21 +134,22 @@ class Sandboxes:
                 return found
             found.end()
         zygote = self._started()
-        if source is not None and zygote.why_unlocked and not self._may_be_unsafe():
-            what = f"validators are not run here: {zygote.why_unlocked}"
+        if work is not PATTERNS and zygote.why_unlocked and not self._may_be_unsafe():
+            what = f"validators and JavaScript are not run here: {zygote.why_unlocked}"
             raise UnusableError(SandboxReason.UNAVAILABLE, what, hint=UNSAFE_HINT)
-        is_locked = not zygote.why_unlocked
-        child = SandboxChild(zygote.fork(is_locked=is_locked, is_template=source is not PATTERNS))
-        if source is not None:
-            _load(child, source, self.call_s)
+        if work is SCRIPTS and not zygote.quickjs:
+            raise UnusableError(SandboxReason.UNAVAILABLE, NO_QUICKJS, hint=QUICKJS_HINT)
+        child = SandboxChild(zygote.fork(work.order, is_locked=not zygote.why_unlocked))
+        if work.order == protocol.TEMPLATE:
+            _load(child, work.source, self.call_s)
         return child
 
-    def release(self, child: SandboxChild, source: str | None) -> None:
+    def release(self, child: SandboxChild, work: Work) -> None:
         """Takes back a child: keeps it for the next batch, or ends it."""
         spare: list[SandboxChild] = []
         with self._lock:
             if not self._is_closed and not child.is_ended and child.uses < MAX_USES:
-                self._idle[child] = source
+                self._idle[child] = work
                 if len(self._idle) > MOST_IDLE:
                     spare.append(self._idle.popitem(last=False)[0])
             else:
@@ -185,7 +203,7 @@ class Sandbox:
 
     def __init__(self, sandboxes: Sandboxes, source: str | None) -> None:
         self._sandboxes, self._source = sandboxes, source
-        self._children: dict[str | None, SandboxChild] = {}
+        self._children: dict[Work, SandboxChild] = {}
 
     def search(self, pattern: str, text: str) -> str | None:
         """Searches as `re.search` with MULTILINE does; returns the text that matched, which may be empty.
@@ -213,7 +231,8 @@ class Sandbox:
         """Has a function called, and reads its answer."""
         if self._source is None:
             raise UnusableError(SandboxReason.UNKNOWN_VALIDATOR, "there is no validators file")
-        answer = self._ask(self._source, what, name, text, self._sandboxes.call_s)
+        work = Work(protocol.TEMPLATE, self._source)
+        answer = self._ask(work, what, name, text, self._sandboxes.call_s)
         if answer.kind in RETURNED:
             return RETURNED[answer.kind](answer.text)
         raise failure_of(answer, name)
@@ -232,49 +251,95 @@ class Sandbox:
         """
         return self._called(protocol.CHECK, name, protocol.joined(text, context))
 
+    def script(self, script: Snippet, request: str) -> Returned:
+        """Runs a script, in an interpreter that nothing has run in before.
+
+        Args:
+            script: the script.
+            request: a JSON object: `output` and `context`, which its function is called with.
+
+        Raises:
+            UnusableError: JavaScript cannot be run here.
+            SandboxError: it gave no answer, for the reason in the message.
+        """
+        named = json.dumps({"file": script.is_module, "name": script.function})
+        asked = f"{named[:-1]}, {request[1:]}"
+        answer = self._ask(SCRIPTS, protocol.SCRIPT, script.source, asked, self._sandboxes.call_s)
+        if answer.kind == protocol.VALUE:
+            return _returned(answer.text)
+        raise failure_of(answer, "the script")
+
+    def compile(self, script: Snippet) -> None:
+        """Compiles a script without running it.
+
+        Raises:
+            UnusableError: JavaScript cannot be run here.
+            SandboxError: it is none, for the reason in the message.
+        """
+        kind = "module" if script.is_module else ""
+        answer = self._ask(SCRIPTS, protocol.LOAD, script.source, kind, self._sandboxes.call_s)
+        if answer.kind != protocol.DONE:
+            raise failure_of(answer, "the script")
+
     def close(self) -> None:
         """Gives its children back."""
         while self._children:
-            source, child = self._children.popitem()
-            self._sandboxes.release(child, source)
+            work, child = self._children.popitem()
+            self._sandboxes.release(child, work)
 
-    def _ask(self, source: str | None, what: bytes, first: str, second: str, limit_s: float) -> ChildAnswer:
+    def _ask(self, work: Work, what: bytes, first: str, second: str, limit_s: float) -> ChildAnswer:
         """Sends a request to a child; after a failure in a used child, or of its zygote, again to a new one.
 
-        A validator that is too slow is not: its process was new.
+        A validator or a script that is too slow is not: it began in a state of its own.
         """
         is_new = False
         for is_last in (False, False, True):
-            child = self._children.get(source)
+            child = self._children.get(work)
             was_used = False
             try:
                 if child is None:
-                    child = self._children[source] = self._sandboxes.acquire(source, is_new=is_new)
+                    child = self._children[work] = self._sandboxes.acquire(work, is_new=is_new)
                 was_used = child.uses > 0
                 answer = child.request(what, first, second, limit_s)
             except ZygoteLostError as error:
-                self._drop(source)
+                self._drop(work)
                 if is_last:
                     raise SandboxError(
                         SandboxReason.CRASH, f"the sandbox ended again and again: {error}"
                     ) from error
             except SandboxError as error:
-                self._drop(source)
-                if not was_used or (source is not PATTERNS and error.reason is SandboxReason.TIMEOUT):
+                self._drop(work)
+                if not was_used or (work is not PATTERNS and error.reason is SandboxReason.TIMEOUT):
                     raise
             else:
-                is_used_up = source is PATTERNS and answer.kind == protocol.MEMORY
+                is_used_up = work is PATTERNS and answer.kind == protocol.MEMORY
                 if is_used_up or child.uses >= MAX_USES:
-                    self._drop(source)
+                    self._drop(work)
                 if not is_used_up or not was_used:
                     return answer
             is_new = True
         raise SandboxError(SandboxReason.CRASH, "the sandbox ended again and again")
 
-    def _drop(self, source: str | None) -> None:
-        child = self._children.pop(source, None)
+    def _drop(self, work: Work) -> None:
+        child = self._children.pop(work, None)
         if child is not None:
             child.end()
+
+
+def _returned(text: str) -> Returned:
+    """Reads what a script returned.
+
+    Raises:
+        SandboxError: it is nested too deep.
+
+    >>> _returned('object {"pass":true}'), _returned("undefined undefined").value is None
+    (Returned(type='object', value={'pass': True}), True)
+    """
+    kind, _, value = text.partition(" ")
+    try:
+        return Returned(kind, None if value == "undefined" else json.loads(value))
+    except (ValueError, RecursionError) as error:
+        raise SandboxError(SandboxReason.EXCEPTION, f"what it returned cannot be read: {error}") from None
 
 
 def _load(child: SandboxChild, source: str, limit_s: float) -> None:

@@ -6,6 +6,7 @@ lock. The worker sends orders over a socket:
 
     S + whether to lock, with two pipes    ->  process id of a child that searches patterns (serving.py)
     T + whether to lock, with two pipes    ->  process id of one that forks for each call (template.py)
+    J + whether to lock, with two pipes    ->  process id of one that runs JavaScript (scripting.py)
     K + process id                         ->  its end: the wait status
     D + process id                             its end, and no answer
 
@@ -22,7 +23,7 @@ import sys
 import warnings
 from typing import NoReturn
 
-from worker.sandbox import lockdown, protocol, serving, template
+from worker.sandbox import lockdown, protocol, scripting, serving, template
 from worker.sandbox.probes import probes
 
 PAIR = 2
@@ -48,6 +49,10 @@ def become_child(parent: int, requests: int, answers: int, *, order: bytes, is_l
             cage = lockdown.Cage(is_locked=is_locked)
             lock_or_limit(is_locked=is_locked, is_template=True)
             template.serve_calls(cage)
+        if order == protocol.SCRIPTER:
+            engine = scripting.load(QUICKJS)
+            lock_or_limit(is_locked=is_locked, is_template=False)
+            scripting.serve_scripts(engine)
         lock_or_limit(is_locked=is_locked, is_template=False)
         serving.serve_searches()
     finally:
@@ -160,7 +165,7 @@ def obey(control: socket.socket) -> None:
             if len(data) < protocol.ORDER.size:
                 return
             order, number = protocol.ORDER.unpack(data)
-            if order in {protocol.SEARCHER, protocol.TEMPLATE}:
+            if order in {protocol.SEARCHER, protocol.TEMPLATE, protocol.SCRIPTER}:
                 child = os.fork()
                 if child == 0:
                     become_child(zygote, *pipes, order=order, is_locked=bool(number))
@@ -180,16 +185,17 @@ def obey(control: socket.socket) -> None:
             end(child)
 
 
-def main(number: int, memory_bytes: int, cpu_s: int) -> None:
+def main(quickjs: str, number: int, memory_bytes: int, cpu_s: int) -> None:
     """Reports whether processes can be locked here, then serves the worker.
 
     Args:
+        quickjs: the file of QuickJS; empty where it is not installed.
         number: the control socket's descriptor.
         memory_bytes: what each child may use.
         cpu_s: the same.
     """
-    global MEMORY_BYTES, CPU_S
-    MEMORY_BYTES, CPU_S = memory_bytes, cpu_s
+    global MEMORY_BYTES, CPU_S, QUICKJS
+    MEMORY_BYTES, CPU_S, QUICKJS = memory_bytes, cpu_s, quickjs
     warnings.simplefilter("ignore")  # nobody reads them, and to show one needs files
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lockdown.adopt_orphans()
@@ -203,3 +209,4 @@ def main(number: int, memory_bytes: int, cpu_s: int) -> None:
 
 MEMORY_BYTES = 512 << 20
 CPU_S = 60
+QUICKJS = ""

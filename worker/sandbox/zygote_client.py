@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -47,6 +48,12 @@ class ForkedChild(NamedTuple):
     """Descriptor that answers are read from."""
 
 
+def quickjs_file() -> str:
+    """Finds the file of QuickJS, which the extra `proctor[js]` installs; empty where it is not there."""
+    spec = find_spec("_quickjs")
+    return "" if spec is None or spec.origin is None else spec.origin
+
+
 class Zygote:
     """One running zygote.
 
@@ -62,9 +69,11 @@ class Zygote:
         self._control, theirs = socket.socketpair()
         self.is_lost = False
         """Whether it is known to be gone."""
+        self.quickjs = quickjs_file()
+        """The file of QuickJS; empty where it is not installed."""
         command = [sys.executable, "-I", "-S", "-E", str(PROGRAM), str(theirs.fileno())]
         self.process = subprocess.Popen(
-            [*command, str(limits.memory_bytes), str(limits.cpu_s)],
+            [*command, str(limits.memory_bytes), str(limits.cpu_s), self.quickjs],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -85,8 +94,12 @@ class Zygote:
             raise ZygoteLostError(str(error)) from error
         self._control.settimeout(ORDER_S)
 
-    def fork(self, *, is_locked: bool, is_template: bool) -> ForkedChild:
-        """Forks a child, for a validators file or for patterns.
+    def fork(self, order: bytes, *, is_locked: bool) -> ForkedChild:
+        """Forks a child.
+
+        Args:
+            order: for what, one of the orders of protocol.py.
+            is_locked: whether it is locked before it serves.
 
         Raises:
             ZygoteLostError: it is gone.
@@ -94,7 +107,6 @@ class Zygote:
         requests, our_requests = os.pipe()
         our_answers, answers = os.pipe()
         try:
-            order = protocol.TEMPLATE if is_template else protocol.SEARCHER
             pid = self._order(order, int(is_locked), [requests, answers])
         except ZygoteLostError:
             os.close(our_requests)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus, Stage
+from shared.contracts.checks import Snippet
 from worker.validation.display import escape_surrogates
 
 FREEFORM: Final = "freeform"
@@ -113,6 +114,15 @@ class Judge(Protocol):
         ...
 
 
+class Returned(NamedTuple):
+    """What a script returned."""
+
+    type: str
+    """Of the value, in JavaScript's word."""
+    value: Any
+    """The value as far as JSON has it; else None."""
+
+
 class UntrustedRunner(Protocol):
     """Runs what cannot be trusted where it can be stopped; raises when it had to be.
 
@@ -130,7 +140,7 @@ class UntrustedRunner(Protocol):
 
 @runtime_checkable
 class CheckSandbox(UntrustedRunner, Protocol):
-    """A sandbox that also calls functions of checks."""
+    """A sandbox that also calls functions of checks, and runs JavaScript."""
 
     def check(self, name: str, text: str, context: str) -> Any:
         """Calls a function with an output and, if it takes one, a context; returns what it returned.
@@ -140,6 +150,10 @@ class CheckSandbox(UntrustedRunner, Protocol):
             text: the output.
             context: a JSON object.
         """
+        ...
+
+    def script(self, script: Snippet, request: str) -> Returned:
+        """Runs JavaScript with a JSON object that holds `output` and `context`."""
         ...
 
 

@@ -164,6 +164,7 @@ def before_judge(
         answer,
         case.input,
         case.vars,
+        case.metadata,
         case.expected,
         sandbox,
         is_lenient=case.json_extraction == "lenient",

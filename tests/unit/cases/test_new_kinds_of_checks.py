@@ -89,7 +89,9 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read() -> tuple[Check, ...]:
     """Reads them as a bench is read, with a variable and with the judges of the bench."""
-    reader = CheckReader(CheckModels(judges=["one", "two", "three"]), None, lambda *_: None)
+    reader = CheckReader(
+        CheckModels(judges=["one", "two", "three"]), None, lambda *_: None, lambda _, written: written
+    )
     return reader.read(WRITTEN, Place("bench.yaml"), {"word": "rude"})
 
 

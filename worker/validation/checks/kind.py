@@ -1,7 +1,7 @@
 """What a kind of check is, what it looks at, and what it returns."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -58,6 +58,8 @@ class Score(NamedTuple):
     """Whether it passes without an `at_least`; None: its score decides."""
     unavailable: str = ""
     """Why a model could not be asked on whose reply the score depends; the score is not known then."""
+    is_final: bool = False
+    """Whether `passed` stands, because the check has compared with `at_least` itself."""
 
     @property
     def error(self) -> str:
@@ -88,6 +90,8 @@ class Subject:
     """What the model was asked."""
     vars: Mapping[str, Any] = field(default_factory=dict)
     """The variables of the case."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Facts about the case."""
     expected: Any = None
     """The object that the case expects, if any."""
     sandbox: UntrustedRunner | None = None
@@ -96,8 +100,15 @@ class Subject:
     """Whether JSON amid prose counts too (`json_extraction: lenient`)."""
     whole: "Subject | None" = None
     """The whole output, where the text is a part of it."""
+    is_value: bool = False
+    """Whether it is a JSON value, of which `text` is what was written."""
     _parsed: Parsed | None = None
     _object: Parsed | None = None
+
+    @property
+    def given(self) -> Any:
+        """What JavaScript gets as the output: a JSON value as one, anything else as text."""
+        return self.parsed.value if self.is_value else self.text
 
     @property
     def parsed(self) -> Parsed:
@@ -144,16 +155,13 @@ class Subject:
         ('{"a":1}', 'Paris')
         """
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        return Subject(
-            text,
-            self.answer,
-            self.input,
-            self.vars,
-            self.expected,
-            self.sandbox,
-            is_lenient=self.is_lenient,
+        return replace(
+            self,
+            text=text,
+            is_value=text is not value,
             whole=self.whole or self,
             _parsed=Parsed(value),
+            _object=None,
         )
 
 
@@ -350,6 +358,8 @@ class CheckKind:
     """Whether it runs what people wrote: patterns or functions."""
     calls_function: bool = False
     """Whether its argument is a function of the validators file."""
+    is_script: bool = False
+    """Whether its argument is JavaScript, perhaps of a file."""
     may_be_file: bool = False
     """Whether the path of a file with JSON may be its argument."""
     needs_stream: bool = False
@@ -406,6 +416,8 @@ def passes(check: Check, score: Score) -> bool | None:
     """
     if score.value is None:
         return None
+    if score.is_final:
+        return score.passed
     if check.at_least is not None:
         return reaches(score.value, check.at_least)
     return reaches(score.value, PASSED) if score.passed is None else score.passed

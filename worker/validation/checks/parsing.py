@@ -54,6 +54,7 @@ OPTION_EXAMPLES: Final[Mapping[str, str]] = {
     "prompt": "'Is this polite? {{ output }}'",
     "choices": "{good: 1, fair: 0.5, bad: 0}",
     "scores": "{superset: 0.6}",
+    "config": "{limit: 100}",
 }
 """What the hints of errors show."""
 

@@ -41,7 +41,7 @@ def python(check: Check, subject: Subject) -> Score:
         return no(f"function {cut(name)} was not run: there is no sandbox here", error="unavailable")
     try:
         if isinstance(sandbox, CheckSandbox):
-            returned = sandbox.check(name, subject.text, context_of(subject))
+            returned = sandbox.check(name, subject.text, msgspec.json.encode(context_of(subject)).decode())
         else:
             returned = sandbox.call(name, subject.text)
     except CheckUnusableError:
@@ -71,10 +71,10 @@ def score_of(name: str, returned: object) -> Score:
     return Score(value, reason or f"function {cut(name)} returned {described(verdict)}")
 
 
-def context_of(subject: Subject) -> str:
-    """What a function with a second parameter receives, as JSON."""
+def context_of(subject: Subject) -> dict[str, Any]:
+    """What a function with a second parameter receives."""
     answer = subject.answer
-    context: dict[str, Any] = {
+    return {
         "input": subject.input,
         "vars": subject.vars,
         "expected": subject.expected,
@@ -87,8 +87,8 @@ def context_of(subject: Subject) -> str:
         "tokens_per_s": answer.tokens_per_s,
         "cost_usd": answer.cost_usd,
         "tokens": answer.tokens,
+        "metadata": subject.metadata,
     }
-    return msgspec.json.encode(context).decode()
 
 
 def validator(check: Check, subject: Subject) -> Score:

@@ -23,6 +23,12 @@ from worker.validation.checks.graded import (
     kind_title,
     recall_title,
 )
+from worker.validation.checks.javascript import (
+    JAVASCRIPT_OPTIONS,
+    JavaScript,
+    javascript,
+    javascript_title,
+)
 from worker.validation.checks.json_values import Schema, json_equals, json_found, json_schema
 from worker.validation.checks.kind import CheckKind
 from worker.validation.checks.length import LENGTH_OPTIONS, Bounds, length, length_title
@@ -289,6 +295,18 @@ ROWS: Final = (
         is_template=False,
         needs_sandbox=True,
         calls_function=True,
+    ),
+    CheckKind(
+        "javascript",
+        "an expression, or a function of a file, returns true, a number above 0, or `{pass, score, reason}`",
+        "{javascript: 'output.length < 100'}",
+        "Paris",
+        argument=JavaScript,
+        options=JAVASCRIPT_OPTIONS,
+        run=javascript,
+        title=javascript_title,
+        needs_sandbox=True,
+        is_script=True,
     ),
     CheckKind(
         "similar",

@@ -1,0 +1,162 @@
+"""The check `javascript`: an expression, the body of a function, or a file judges the output, in the sandbox.
+
+What may be returned, and when it passes, is as promptfoo has it.
+"""
+
+import json
+from collections.abc import Callable
+from hashlib import sha256
+from math import isfinite
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
+
+from shared.contracts.checks import Check, Snippet
+from shared.errors import CheckUnusableError, WrongInput
+from worker.validation.case_verdict import CheckSandbox, Returned
+from worker.validation.checks.kind import FAILED, PASSED, Label, Score, Subject, no, titled
+from worker.validation.checks.python import context_of, stopped
+from worker.validation.display import show
+
+ENDINGS: Final = (".js", ".cjs", ".mjs")
+MAX_PARTS: Final = 20
+"""Results of parts (`componentResults`) that are kept."""
+WANTED: Final = "which is neither true or false, a finite number, nor {pass, score, reason}"
+
+
+def _names_file(written: dict[str, str]) -> dict[str, str]:
+    """Refuses a mapping that names no file."""
+    if "file" not in written:
+        raise PydanticCustomError("file", "should name a file")
+    return written
+
+
+def _is_code(text: str) -> str:
+    """Refuses blank text."""
+    if not text.strip():
+        raise PydanticCustomError("blank", "should be code")
+    return text
+
+
+_File = dict[
+    Literal["file", "function", "source", "sha256"], Annotated[str, Field(strict=True, min_length=1)]
+]
+JavaScript = Annotated[
+    Annotated[str, Field(strict=True), AfterValidator(_is_code), Tag("code")]
+    | Annotated[_File, AfterValidator(_names_file), Tag("file")],
+    Discriminator(lambda written: "file" if isinstance(written, dict) else "code"),
+]
+"""Code, or `{file: check.js, function: name}`, to which its text and hash are added at submission."""
+JAVASCRIPT_OPTIONS: Final = {"config": dict[str, Any]}
+
+
+def script_of(written: Any) -> Snippet:
+    """Reads what `javascript` is written with.
+
+    >>> script_of("output.length < 100").is_module
+    False
+    >>> script_of({"file": "a.js", "source": "module.exports = (output) => true"}).is_module
+    True
+    """
+    if isinstance(written, str):
+        return Snippet(written)
+    return Snippet(written.get("source", ""), is_module=True, function=written.get("function", ""))
+
+
+def with_source(written: Any, read: Callable[[str], str]) -> Any:
+    """Adds its text, and a hash of it, to what names a file.
+
+    Args:
+        written: as the bench has it, templates rendered; anything else is returned unchanged.
+        read: reads the file.
+
+    Raises:
+        WrongInput: it is no file of JavaScript.
+
+    >>> with_source({"file": "a.js"}, lambda name: "module.exports = 1")["sha256"][:4]
+    '49f9'
+    """
+    if not isinstance(written, dict) or not isinstance(written.get("file"), str) or "source" in written:
+        return written
+    if not written["file"].endswith(ENDINGS):
+        raise WrongInput(f"{show(written['file'])} is no JavaScript", "write it as .js, .cjs or .mjs")
+    source = read(written["file"])
+    return {**written, "source": source, "sha256": sha256(source.encode()).hexdigest()}
+
+
+def javascript_title(check: Check, _label: Label) -> str:
+    """Names a check after its code, or its file."""
+    written = check.argument
+    if isinstance(written, str):
+        return titled(check, written)
+    function = f":{written['function']}" if "function" in written else ""
+    return titled(check, written["file"] + function)
+
+
+def javascript(check: Check, subject: Subject) -> Score:
+    """Calls a function of `output` and `context`.
+
+    Raises:
+        CheckUnusableError: JavaScript cannot be run here.
+
+    >>> javascript(Check("javascript", "true"), Subject("text")).reason
+    'JavaScript was not run: there is no sandbox here'
+    """
+    sandbox = subject.sandbox
+    if not isinstance(sandbox, CheckSandbox):
+        return no("JavaScript was not run: there is no sandbox here", error="unavailable")
+    try:
+        returned = sandbox.script(script_of(check.argument), request_of(subject, check.options.get("config")))
+    except CheckUnusableError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever stops a script, it did not accept
+        return stopped("JavaScript", error)
+    return score_of(returned, check.at_least)
+
+
+def request_of(subject: Subject, config: dict[str, Any] | None = None) -> str:
+    """Writes what a script is called with, as JSON."""
+    answer = subject.answer
+    context = context_of(subject) | {
+        "prompt": subject.input,
+        "test": {"vars": subject.vars, "metadata": subject.metadata},
+        "config": config or {},
+        "providerResponse": {
+            "cost": answer.cost_usd,
+            "latencyMs": None if answer.latency_s is None else answer.latency_s * 1000,
+            "tokenUsage": {"total": answer.tokens},
+        },
+    }
+    return f'{{"output": {json.dumps(subject.given)}, "context": {msgspec.json.encode(context).decode()}}}'
+
+
+def score_of(returned: Returned, at_least: float | None) -> Score:
+    """Reads what a script returned; a score outside of 0 to 1 counts as the nearer of the two.
+
+    >>> score_of(Returned("number", 3), None)[:2], score_of(Returned("number", 0), None).passed
+    ((1.0, 'JavaScript returned 3'), False)
+    >>> score_of(Returned("object", {"pass": True, "score": 0.2, "reason": "short"}), 0.5).passed
+    True
+    """
+    value, reason, detail = returned.value, "", dict[str, Any]()
+    match returned:
+        case Returned("boolean", bool(passed)):
+            value = PASSED if passed else FAILED
+        case Returned("number") if _is_number(value):
+            passed = value > 0 if at_least is None else value >= at_least
+        case Returned(_, {"pass": bool(passed), "score": score, "reason": str(reason)}) if _is_number(score):
+            parts = value.get("componentResults")
+            detail = {"parts": parts[:MAX_PARTS]} if isinstance(parts, list) else {}
+            value = score
+        case _:
+            what = returned.type if value is None else show(value)
+            return no(f"JavaScript returned {what}, {WANTED}", error="bad_return")
+    reason = reason or f"JavaScript returned {show(returned.value)}"
+    return Score(min(max(float(value), FAILED), PASSED), reason, detail, passed, is_final=True)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    return type(value) in (int, float) and isfinite(value)
