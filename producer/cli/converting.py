@@ -20,7 +20,7 @@ MOST_SHOWN = 20
 
 
 def convert_file(
-    session: Session, file: Path, output: Path | None, *, is_forced: bool, is_strict: bool
+    session: Session, file: Path, output: Path | None, *, is_forced: bool, is_strict: bool, name: str | None
 ) -> int:
     """Converts a file, and returns the exit code.
 
@@ -30,7 +30,7 @@ def convert_file(
     if output is not None and output.exists() and not is_forced:
         raise UsageError(f"{output} exists already", hint="--force overwrites it, or name another file")
     target = output or file.with_suffix(".bench.yaml")
-    found = convert(ForeignFile(file, target.parent))
+    found = convert(ForeignFile(file, target.parent), name)
     text = bench_text(found.bench, _comments(found))
     left = [*found.left]
     if output is None:

@@ -1,0 +1,168 @@
+"""A foreign data set: its records, read with their places, and the cases that are made of them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from producer.cases.bench_files import read_source
+from producer.cases.data_rows import json_rows
+from producer.cases.recorded import OutputRow
+from producer.convert.promptfoo.csv_rows import rows_of
+from producer.convert.report import Conversion, ForeignFile, Left
+from producer.load.contracts import checked
+from producer.load.problems import MOST_CASES, InputRow, Place, Problems
+from producer.load.problems import Path as DocumentPath
+from producer.load.source import Source
+from producer.load.strict_json import parse_json, why_broken
+from producer.text import count
+from shared.contracts.case_config import BenchConfig, CaseEntry
+from shared.contracts.prompts import Prompt
+from shared.errors import InputError
+from shared.templates.template_texts import is_template
+
+DATA_BYTES: Final = 100 << 20
+"""The largest data set or log that is read."""
+INLINE_CASES: Final = 50
+"""Cases that are written into the bench; of more, they are a file beside it."""
+ECHO: Final = "echo"
+"""The model of a bench whose data name none."""
+_TABLES: Final = frozenset({".csv", ".tsv"})
+_LINED: Final = frozenset({".jsonl", ".ndjson"})
+
+Check = dict[str, Any]
+
+
+def records_of(file: ForeignFile) -> list[InputRow]:
+    """Reads the objects of a data set; empty where a file is none.
+
+    Raises:
+        InputError: it is broken.
+    """
+    suffix = file.path.suffix.lower()
+    if suffix not in {*_TABLES, *_LINED, ".json"}:
+        return []
+    name, text = read_source(Source(file.path), DATA_BYTES)
+    place, problems = Place(str(file.path)), Problems()
+    if suffix in _TABLES:
+        return [InputRow(at, _without_empty(row)) for at, row in rows_of(text, place)]
+    if suffix in _LINED:
+        rows = list(json_rows(name, text.splitlines(), problems))
+        problems.raise_found()
+        return rows
+    try:
+        value = parse_json(text)
+    except (ValueError, RecursionError) as error:
+        broken = Place(str(file.path), line=getattr(error, "lineno", 0))
+        raise broken.error(why_broken(error)) from None
+    listed = value if isinstance(value, list) else []
+    whole = Place(str(file.path), text) if len(text) < 1 << 20 else place  # to find lines takes a second
+    return [InputRow(whole.at(at), each) for at, each in enumerate(listed) if isinstance(each, dict)]
+
+
+def _without_empty(row: Mapping[str, str]) -> dict[str, str]:
+    """A row of a table without its empty cells."""
+    return {name: text for name, text in row.items() if text}
+
+
+def literal(text: str) -> str:
+    """A text as the argument of a check, where a brace would begin a template.
+
+    >>> literal("Paris"), literal("{{x}}")
+    ('Paris', "{{ '{' }}{{ '{' }}x}}")
+    """
+    return text.replace("{", "{{ '{' }}") if is_template(text) else text
+
+
+def any_of(checks: Sequence[Check], name: str) -> Check:
+    """One check that passes if any of some does, with a name for reports."""
+    return {**checks[0], "name": name} if len(checks) == 1 else {"any": list(checks), "name": name}
+
+
+@dataclass(slots=True)
+class DataSet:
+    """The cases of a data set while they are translated."""
+
+    file: ForeignFile
+    cases: list[CaseEntry] = field(default_factory=list)
+    outputs: list[OutputRow] = field(default_factory=list)
+    """Recorded answers."""
+    comments: list[str] = field(default_factory=list)
+    """For the beginning of the bench."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Other files that the bench names."""
+    _left: dict[tuple[str, str], list[Place]] = field(default_factory=dict)
+
+    def add(self, place: Place, **given: Any) -> None:
+        """Adds a case; empty values are left out.
+
+        Raises:
+            InputError: it is none.
+        """
+        self.cases.append(checked(CaseEntry, {key: each for key, each in given.items() if each}, place))
+
+    def record(self, place: Place, **given: Any) -> None:
+        """Adds a recorded answer; what is not known is left out.
+
+        Raises:
+            InputError: it is none.
+        """
+        known = {key: each for key, each in given.items() if each not in (None, [])}
+        self.outputs.append(checked(OutputRow, known, place))
+
+    def leave(self, place: Place, what: str, reason: str) -> None:
+        """Lists something that benches do not have; of many alike, the first with their number."""
+        self._left.setdefault((what, reason), []).append(place)
+
+    def conversion(
+        self,
+        models: Sequence[str] = (),
+        *,
+        name: str = "",
+        system_prompt: str | None = None,
+        prompt: str = "{{ input }}",
+        **more: Any,
+    ) -> Conversion:
+        """Makes the bench.
+
+        Args:
+            models: those that are known; empty: `echo`, to be replaced.
+            name: of the bench; empty: that of the file.
+            system_prompt: the system message of all cases, if there is one.
+            prompt: the template of the user message.
+            more: other keys of the bench.
+
+        Raises:
+            InputError: there are no cases.
+        """
+        stem = self.file.path.stem
+        if not self.cases:
+            raise InputError(f"{self.file.path}: no cases in it", hint="name a file with samples")
+        if len(self.cases) > MOST_CASES:
+            raise InputError(f"{self.file.path}: {count(len(self.cases))} cases, at most {count(MOST_CASES)}")
+        given: dict[str, Any] = {"name": name or stem, "models": list(models) or [ECHO], **more}
+        given["prompts"] = [Prompt(user=prompt)]
+        if system_prompt:
+            given["system_prompt"] = system_prompt
+        if len(self.cases) > INLINE_CASES:
+            given["test_cases_file"] = [f"{stem}.cases.jsonl"]
+            self.files[f"{stem}.cases.jsonl"] = _lines(self.cases)
+        else:
+            given["test_cases"] = self.cases
+        if self.outputs:
+            self.files[f"{stem}.outputs.jsonl"] = _lines(self.outputs)
+            self.comments.append(f"the recorded answers: add --outputs {stem}.outputs.jsonl to proctor run")
+        comments: dict[DocumentPath, Sequence[str]] = {(): self.comments}
+        if not models:
+            comments["models",] = ["name your model here, or give it with -m"]
+        left = [
+            Left(places[0], f"{what} ({len(places)} times)" if len(places) > 1 else what, reason)
+            for (what, reason), places in self._left.items()
+        ]
+        return Conversion(BenchConfig(**given), left, comments, self.files)
+
+
+def _lines(rows: Sequence[CaseEntry | OutputRow]) -> str:
+    """Writes rows as JSON Lines."""
+    plain = (each.model_dump(mode="json", by_alias=True, exclude_unset=True) for each in rows)
+    return "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in plain)

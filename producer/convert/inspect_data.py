@@ -1,0 +1,409 @@
+"""Converts data sets and logs of Inspect: samples into cases, scorers into checks, with recorded answers."""
+
+import json
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from producer.convert.data_set import DATA_BYTES, Check, DataSet, any_of, literal, records_of
+from producer.convert.report import Conversion, ForeignFile
+from producer.load.problems import InputRow, Place
+from shared.contracts.case_config import RunSettings
+from shared.errors import InputError
+
+CHOOSE: Final = "Answer with one of these choices. Your last line is ANSWER: LETTER, one of {}."
+"""What is added to a question with choices, as the solver `multiple_choice` does."""
+_READABLE: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ATTACHED: Final = "attachment://"
+
+
+class _ToolCall(msgspec.Struct):
+    """A call of a tool."""
+
+    id: str = ""
+    function: str = ""
+    arguments: Any = None
+
+
+class _Message(msgspec.Struct):
+    """A message of a sample, or of a model."""
+
+    role: str = "user"
+    content: str | list[dict[str, Any]] = ""
+    tool_calls: list[_ToolCall] | None = None
+    tool_call_id: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    """An answer of a model."""
+
+    message: _Message = msgspec.field(default_factory=_Message)
+
+
+class _Usage(msgspec.Struct):
+    """The tokens of a call."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    input_tokens_cache_read: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class _Output(msgspec.Struct):
+    """What a model returned."""
+
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    time: float | None = None
+
+
+class Sample(msgspec.Struct):
+    """A sample of a data set, or of a log with what became of it."""
+
+    input: str | list[_Message]
+    target: str | list[str] = ""
+    choices: list[str] | None = None
+    id: str | int | None = None
+    epoch: int = 1
+    metadata: dict[str, Any] | None = None
+    files: Any = None
+    sandbox: Any = None
+    setup: Any = None
+    output: _Output | None = None
+    attachments: dict[str, str] = {}
+
+
+class _Named(msgspec.Struct):
+    """A scorer or solver with its arguments."""
+
+    name: str = ""
+    solver: str = ""
+    options: dict[str, Any] | None = None
+    params: dict[str, Any] | None = None
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """Its arguments."""
+        return self.options or self.params or {}
+
+
+class _Spec(msgspec.Struct):
+    """What was evaluated."""
+
+    task: str = ""
+    model: str = ""
+    scorers: list[_Named] | None = None
+
+
+class _Plan(msgspec.Struct):
+    """How samples were solved."""
+
+    steps: list[_Named] = []
+
+
+class Log(msgspec.Struct):
+    """A log."""
+
+    eval: _Spec
+    plan: _Plan = msgspec.field(default_factory=_Plan)
+    samples: list[Sample] | None = None
+
+
+def is_log(file: ForeignFile) -> bool:
+    """Returns whether a file is a log of Inspect."""
+    if file.path.suffix.lower() == ".eval":
+        return True
+    if file.path.suffix.lower() != ".json":
+        return False
+    with file.path.open("rb") as stream:
+        begin = stream.read(4096)
+    return begin.lstrip().startswith(b"{") and b'"eval"' in begin and b'"version"' in begin
+
+
+def is_data_set(file: ForeignFile) -> bool:
+    """Returns whether a file has samples as Inspect reads them without a mapping of fields."""
+    records = records_of(file)
+    return (
+        bool(records)
+        and "input" in records[0].value
+        and bool({"target", "choices"} & records[0].value.keys())
+    )
+
+
+def convert_log(file: ForeignFile) -> Conversion:
+    """Translates a log; its answers are recorded ones.
+
+    Raises:
+        InputError: it is broken.
+    """
+    log, place = _read_log(file), Place(str(file.path))
+    data = DataSet(file)
+    scorers = log.eval.scorers or []
+    for each in scorers:
+        if each.name not in _SCORERS:
+            data.leave(place, f"scorer {each.name}", "it is code of the task: write it as a check")
+    samples = log.samples or []
+    ids = {(sample.id, sample.epoch) for sample in samples}
+    for sample in samples:
+        if sample.epoch == 1 or (sample.id, 1) not in ids:
+            _add_case(data, sample, place, scorers)
+        if sample.output is not None and sample.output.choices:
+            _record(data, sample, log.eval.model, place)
+    system, prompt = _solved(log.plan.steps, data, place)
+    epochs = max((sample.epoch for sample in samples), default=1)
+    more = {"config": RunSettings(repeat=epochs)} if epochs > 1 else {}
+    name = log.eval.task or file.path.stem
+    return data.conversion([log.eval.model], name=name, system_prompt=system, prompt=prompt, **more)
+
+
+def convert_data_set(file: ForeignFile) -> Conversion:
+    """Translates a data set.
+
+    Raises:
+        InputError: a record is no sample.
+    """
+    data, records = DataSet(file), records_of(file)
+    samples = [(row.place, _sample(row)) for row in records]
+    for place, sample in samples:
+        assumed = "choice" if sample.choices else "includes"
+        _add_case(data, sample, place, [_Named(assumed)] if sample.target else [])
+        data.leave(place, "scorer", f"it is chosen in the task's code: `{assumed}` is assumed")
+    return data.conversion()
+
+
+def _sample(row: InputRow) -> Sample:
+    """Reads a record; cells of tables hold JSON, and choices separated by commas."""
+    record = dict(row.value)
+    for key in ("metadata", "files", "input", "target"):
+        if isinstance(text := record.get(key), str) and text.startswith(("{", "[")):
+            record[key] = _json_or_text(text)
+    if isinstance(choices := record.get("choices"), str):
+        parts = choices.split(",") if "," in choices else choices.split()
+        record["choices"] = [each.strip() for each in parts if each.strip()]
+    if not isinstance(record.get("target", ""), str | list):
+        record["target"] = str(record["target"])
+    if isinstance(record.get("target"), list):
+        record["target"] = [str(each) for each in record["target"]]
+    try:
+        return msgspec.convert(record, Sample)
+    except msgspec.MsgspecError as error:
+        raise row.place.error(
+            f"no sample: {error}", "a sample has input, target, choices, id, metadata"
+        ) from None
+
+
+def _json_or_text(text: str) -> Any:
+    """A text as JSON where it is that."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _read_log(file: ForeignFile) -> Log:
+    """Reads a log of either form, without what is not needed of it."""
+    name = str(file.path)
+    try:
+        if file.path.suffix.lower() != ".eval":
+            return msgspec.convert(json.loads(_bounded(file.path.read_bytes(), name)), Log, strict=False)
+        with zipfile.ZipFile(file.path) as archive:
+            if any(each.compress_type not in _READABLE for each in archive.infolist()):
+                hint = f"inspect log convert --to json --output-dir . {file.path.name}"
+                raise InputError(f"{name}: compressed in a way that Python cannot read", hint=hint)
+            entries = sorted(each for each in archive.namelist() if each.startswith("samples/"))
+            log = msgspec.convert(json.loads(_member(archive, "header.json", name)), Log, strict=False)
+            left, samples = DATA_BYTES, list[Sample]()
+            for entry in entries:
+                left -= archive.getinfo(entry).file_size
+                if left < 0:
+                    raise InputError(f"{name}: more than {DATA_BYTES >> 20} MiB of samples", hint="split it")
+                samples.append(msgspec.convert(json.loads(archive.read(entry)), Sample, strict=False))
+            log.samples = samples
+            return log
+    except zipfile.BadZipFile:
+        raise InputError(
+            f"{name}: not a log of Inspect", hint="it should be a zip file with header.json"
+        ) from None
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise InputError(
+            f"{name}: not a log of Inspect: {error}", hint="write it again with Inspect"
+        ) from None
+
+
+def _bounded(content: bytes, name: str) -> bytes:
+    """The content of a log of a bounded size."""
+    if len(content) > DATA_BYTES:
+        raise InputError(f"{name}: larger than {DATA_BYTES >> 20} MiB", hint="write it as .eval")
+    return content
+
+
+def _member(archive: zipfile.ZipFile, entry: str, name: str) -> bytes:
+    """An entry of a log."""
+    if entry not in archive.namelist():
+        raise InputError(f"{name}: a log without {entry}", hint="it was not finished: inspect log recover")
+    if archive.getinfo(entry).file_size > DATA_BYTES:
+        raise InputError(f"{name}: {entry} is larger than {DATA_BYTES >> 20} MiB", hint="split it")
+    return archive.read(entry)
+
+
+def _add_case(data: DataSet, sample: Sample, place: Place, scorers: Sequence[_Named]) -> None:
+    """Adds the case of a sample."""
+    for key in ("files", "sandbox", "setup"):
+        if getattr(sample, key):
+            data.leave(place, key, "models here have no sandbox: ask the agent over HTTP")
+    given: dict[str, Any] = {"id": None if sample.id is None else str(sample.id)}
+    if isinstance(sample.input, str):
+        given["input"] = _text(sample.input, sample) + _listed(sample.choices)
+    else:
+        given["messages"] = [_message(each, sample, data, place) for each in sample.input]
+        if sample.choices:
+            data.leave(place, "choices of a conversation", "add them to its last message")
+    checks = [check for each in scorers if (check := _check_of(each, sample, data, place)) is not None]
+    data.add(place, **given, metadata=sample.metadata, checks=checks)
+
+
+def _listed(choices: Sequence[str] | None) -> str:
+    """The choices of a question, as they stand below it."""
+    if not choices:
+        return ""
+    letters = [chr(ord("A") + at) for at in range(len(choices))]
+    lines = "\n".join(f"{letter}) {text}" for letter, text in zip(letters, choices, strict=True))
+    return f"\n\n{lines}\n\n{CHOOSE.format(', '.join(letters))}"
+
+
+def _message(message: _Message, sample: Sample, data: DataSet, place: Place) -> dict[str, Any]:
+    """A message of a conversation."""
+    parts = message.content if isinstance(message.content, list) else []
+    if any(part.get("type") not in {"text", "reasoning"} for part in parts):
+        data.leave(place, "images, audio or video of a message", "write their files under `images`")
+    calls = [_call(each) for each in message.tool_calls or ()]
+    given = {"tool_calls": calls, "tool_call_id": message.tool_call_id}
+    known = {key: value for key, value in given.items() if value}
+    return {"role": message.role, "content": _text(message.content, sample), **known}
+
+
+def _text(content: Any, sample: Sample, kind: str = "text") -> str:
+    """The text of a content, which may be a list of parts; long ones are attached to the sample."""
+    if isinstance(content, list):
+        return "\n".join(_text(part.get(kind), sample) for part in content if part.get("type") == kind)
+    text = content if isinstance(content, str) else ""
+    return sample.attachments.get(text.removeprefix(_ATTACHED), text) if text.startswith(_ATTACHED) else text
+
+
+def _call(call: _ToolCall) -> dict[str, Any]:
+    """A call of a tool in OpenAI's form."""
+    function = {"name": call.function, "arguments": json.dumps(call.arguments or {}, ensure_ascii=False)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _record(data: DataSet, sample: Sample, model: str, place: Place) -> None:
+    """Records the answer of a sample, with what is known of its call."""
+    output = sample.output or _Output()
+    message, usage = output.choices[0].message, output.usage or _Usage()
+    is_listed = isinstance(message.content, list)
+    data.record(
+        place,
+        case=str(sample.id),
+        model=model,
+        output=_text(message.content, sample),
+        repeat=sample.epoch - 1,
+        latency_seconds=output.time,
+        prompt_tokens=usage.input_tokens,
+        completion_tokens=usage.output_tokens,
+        cached_input_tokens=usage.input_tokens_cache_read,
+        reasoning_tokens=usage.reasoning_tokens,
+        reasoning=_text(message.content, sample, "reasoning") if is_listed else None,
+        tool_calls=[_call(each) for each in message.tool_calls or ()],
+    )
+
+
+def _solved(steps: Sequence[_Named], data: DataSet, place: Place) -> tuple[str | None, str]:
+    """The system message and the template of the user's, by the solvers of a log."""
+    system, prompt = None, "{{ input }}"
+    for step in steps:
+        template = str(step.given.get("template") or "")
+        match step.solver or step.name:
+            case "system_message" if template:
+                system = template
+            case "prompt_template" if "{prompt}" in template:
+                prompt = "{{ input }}".join(map(literal, template.split("{prompt}")))
+            case "generate" | "multiple_choice":
+                pass
+            case other:
+                data.leave(place, f"solver {other}", "it is code: write what it adds into the prompt")
+    return system, prompt
+
+
+def _check_of(scorer: _Named, sample: Sample, data: DataSet, place: Place) -> Check | None:
+    """A scorer as a check of the target of a sample."""
+    make, targets = _SCORERS.get(scorer.name), sample.target
+    texts = [targets] if isinstance(targets, str) else targets
+    if make is None or not any(texts):
+        return None
+    if scorer.name == "match" and scorer.given.get("numeric"):
+        make = _number
+    if scorer.name == "choice" and len(texts) > 1:
+        data.leave(place, "several correct choices", "check the letters with a `regex`")
+        return None
+    return any_of([make(text, scorer.given) for text in texts], scorer.name)
+
+
+def _includes(target: str, given: Mapping[str, Any]) -> Check:
+    """The target is somewhere in the answer."""
+    return {"contains": literal(target)} | (
+        {} if given.get("ignore_case") is False else {"ignore_case": True}
+    )
+
+
+def _match(target: str, given: Mapping[str, Any]) -> Check:
+    """The target is at one end of the answer; punctuation around it does not matter."""
+    flags = "" if given.get("ignore_case") is False else "(?i)"
+    text = _escaped(target.strip())
+    places = {"begin": rf"\A\W*{text}", "exact": rf"\A\W*{text}\W*\Z", "any": text}
+    return {"regex": flags + places.get(str(given.get("location")), rf"{text}\W*\Z")}
+
+
+def _escaped(text: str) -> str:
+    """A text as a pattern that people can read."""
+    return re.escape(text).replace(r"\ ", " ")
+
+
+def _number(target: str, _: Mapping[str, Any]) -> Check:
+    """The number in the answer."""
+    return {"number": target}
+
+
+def _exact(target: str, _: Mapping[str, Any]) -> Check:
+    """The answer is the target."""
+    return {"equals": literal(target), "ignore_case": True, "normalize": True}
+
+
+def _answer(target: str, _: Mapping[str, Any]) -> Check:
+    """The answer says which, in the form that is asked for."""
+    return {"regex": rf"(?i)ANSWER\s*:\s*\(?{_escaped(target)}(?!\w)"}
+
+
+def _graded(target: str, _: Mapping[str, Any]) -> Check:
+    """A judge compares the answer with the target."""
+    criterion = f"The output says what this expert answer says, or meets this criterion: {target}"
+    return {"rubric": literal(criterion), "choices": {"correct": 1, "incorrect": 0}}
+
+
+def _fact(target: str, _: Mapping[str, Any]) -> Check:
+    """A judge compares the facts."""
+    return {"factuality": literal(target)}
+
+
+_SCORERS: Final = {
+    "includes": _includes,
+    "match": _match,
+    "exact": _exact,
+    "answer": _answer,
+    "choice": _answer,
+    "model_graded_qa": _graded,
+    "model_graded_fact": _fact,
+}
+"""Scorers of Inspect, by name; all others are code."""
