@@ -17,6 +17,7 @@ from producer.documents import (
     JudgedGate,
     KindName,
     Part,
+    Percentiles,
     StateName,
     Time,
     Version,
@@ -150,11 +151,30 @@ class ListedRun(Part, frozen=True):
     ] = UNSET
 
 
+class ListedStream(Part, frozen=True):
+    """The stream of a namespace in a list: turns of `proctor serve`; today begins at midnight, UTC."""
+
+    name: Annotated[str, Meta(description="What results, report and compare take.")]
+    namespace: str
+    turns_today: Count
+    decisions_today: dict[str, Count]
+    errors_today: Count
+    turns_per_s: Annotated[float, Meta(description="In the last minute.")]
+    kept: Annotated[Count, Meta(description="Turns that are kept in full.")]
+    kept_since: Time | None
+    latency_ms: Annotated[
+        Percentiles | UnsetType, Meta(description="Of today, from acceptance to decision, right to 5 %.")
+    ] = UNSET
+
+
 class RunsDocument(Part, kw_only=True, frozen=True):
     """What runs list prints with --json."""
 
     schema_version: Version = SCHEMA_VERSION
     runs: tuple[ListedRun, ...]
+    streams: Annotated[
+        tuple[ListedStream, ...] | UnsetType, Meta(description="Only where proctor serve has taken turns.")
+    ] = UNSET
     exit: Exit = 0
 
 

@@ -5,15 +5,27 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Final
 
+from msgspec import UNSET
+
 from producer import api
 from producer.cli.session import Session
-from producer.service_documents import ListedRun, RunsDocument, RunsRemoved, StateDocument, TextsForgotten
+from producer.service_documents import (
+    ListedRun,
+    ListedStream,
+    RunsDocument,
+    RunsRemoved,
+    StateDocument,
+    TextsForgotten,
+)
 from producer.stored_runs import run_of_alias
+from producer.streams import ALL_TIMES, TimeSpan, is_stream, window_of
+from producer.turns.stream_totals import decisions_of, errors_of, latency_of
 from shared.clock import iso_utc, now_ms
-from shared.errors import UnknownRunError
+from shared.errors import UnknownRunError, UsageError
 from shared.names import RunState
 from shared.runs import RunInfo, RunStore
 from shared.runs.forgetting import compact, forget_texts
+from shared.runs.served import StreamState
 
 LOOKED_AT: Final = 200
 """Runs that are searched for a mistyped id."""
@@ -36,11 +48,50 @@ def find_run(session: Session, run: str) -> RunInfo:
         info = session.access.store.info(run)
     except UnknownRunError as error:
         named = run_of_alias(session.access.store, run)
+        if named is None and is_stream(run):
+            hint = "results, report and compare take a stream"
+            raise UnknownRunError(f"{run} is a stream of turns, not a run", hint=hint, run=run) from None
         if named is None:
             raise UnknownRunError(error.message, hint=_suggest(session, run), run=run) from None
         info = session.access.store.info(named)
     session.seen.add(info.run)
     return info
+
+
+def find_results(session: Session, run: str, since: str = "", until: str = "") -> RunInfo:
+    """Returns a run, or a part of a stream as if it was one.
+
+    Args:
+        session: access to Redis.
+        run: see `find_run` and `producer.streams.window_of`.
+        since: when the part of a stream begins; empty: with the first turn that is kept.
+        until: when it ends; empty: now.
+
+    Raises:
+        UsageError: there are times, and it is a run; and what both functions raise.
+    """
+    times = TimeSpan(since, until)
+    if not is_stream(run):
+        if times != ALL_TIMES:
+            hint = "name a stream, such as served; `proctor runs` lists them"
+            raise UsageError(f"--since and --until are for streams, and {run} is a run", hint=hint)
+        return find_run(session, run)
+    store = session.access.store
+    window = window_of(store, run, times)
+    kept_ms = store.stream(window.namespace).state(now_ms()).first_ms
+    if kept_ms is None or window.until_ms <= kept_ms:
+        session.output.warn(
+            "no turn of this time is kept in full; `proctor view` has the totals of its hours"
+        )
+    elif window.since_ms < kept_ms:
+        session.output.warn(f"turns are kept since {local_time(kept_ms)}: earlier ones are not in it")
+    return store.info(window.name)
+
+
+def stream_states(session: Session) -> list[StreamState]:
+    """Reads the streams of all namespaces, the last used first."""
+    store = session.access.store
+    return [store.stream(name).state(now_ms()) for name in store.namespaces_served()]
 
 
 def _suggest(session: Session, run: str) -> str:
@@ -67,9 +118,30 @@ def local_time(epoch_ms: int) -> str:
     return moment.strftime("%b %d %H:%M" if is_this_year else "%Y-%m-%d %H:%M")
 
 
-def runs_document(runs: Iterable[RunInfo], why: Mapping[str, str]) -> RunsDocument:
-    """Returns a list of runs as programs get it, with the reasons of those that wait."""
-    return RunsDocument(runs=tuple(listed(info, why.get(info.run, "")) for info in runs))
+def runs_document(
+    runs: Iterable[RunInfo], why: Mapping[str, str], streams: Iterable[StreamState]
+) -> RunsDocument:
+    """Returns a list of runs as programs get it, with the reasons of those that wait, and the streams."""
+    return RunsDocument(
+        runs=tuple(listed(info, why.get(info.run, "")) for info in runs),
+        streams=tuple(map(listed_stream, streams)) or UNSET,
+    )
+
+
+def listed_stream(state: StreamState) -> ListedStream:
+    """Returns a stream as lists have it."""
+    today = state.today
+    return ListedStream(
+        name=state.name,
+        namespace=state.namespace,
+        turns_today=today.total,
+        decisions_today=decisions_of(today),
+        errors_today=errors_of(today),
+        latency_ms=latency_of(today) or UNSET,
+        turns_per_s=state.per_s,
+        kept=state.kept,
+        kept_since=None if state.first_ms is None else iso_utc(state.first_ms),
+    )
 
 
 def remove_runs(session: Session, names: Sequence[str]) -> RunsRemoved:

@@ -5,11 +5,12 @@ from typing import Final
 
 from producer.cli.output import Output, Style, printable
 from producer.run_standing import Standing, passed_of, standing_of, state_text
-from producer.text import age, cost, count, percent
+from producer.text import age, cost, count, percent, rate
 from shared.clock import now_ms
-from shared.kinds import Kind
+from shared.kinds import TURNS, Kind
 from shared.names import RunState
 from shared.runs import RunInfo
+from shared.runs.served import StreamState
 
 COLUMNS: Final = ("", "RUN", "KIND", "NAME", "STATE", "ITEMS", "PASSED", "PAID", "AGE")
 RIGHT: Final = ("ITEMS", "PASSED", "PAID", "AGE")
@@ -18,6 +19,8 @@ SPARE: Final = ("ITEMS", "PAID", "KIND")
 CUT: Final = ("NAME", "RUN")
 """Columns whose cells are cut in the middle, the first one first."""
 NOTHING: Final = "-"
+SERVED: Final = "proctor serve"
+"""What a stream has in place of a name."""
 _WORKING: Final = frozenset({RunState.RUNNING, RunState.LOADING, RunState.CANCELLING})
 _MARKS: Final[Mapping[Standing, tuple[str, Style]]] = {
     Standing.GOOD: ("✓", "green"),
@@ -30,7 +33,12 @@ _MARKS: Final[Mapping[Standing, tuple[str, Style]]] = {
 
 
 def print_runs(
-    output: Output, runs: Sequence[RunInfo], why: Mapping[str, str], *, worked_on: Collection[Kind]
+    output: Output,
+    runs: Sequence[RunInfo],
+    why: Mapping[str, str],
+    *,
+    worked_on: Collection[Kind],
+    streams: Sequence[StreamState] = (),
 ) -> None:
     """Prints runs as a table to stdout, and the reasons of waiting runs to stderr.
 
@@ -39,13 +47,15 @@ def print_runs(
         runs: the newest first.
         why: reasons of runs that wait, by id.
         worked_on: kinds that a live worker works on.
+        streams: of served turns, a line each before the runs.
     """
     marks = [_MARKS[standing_of(info, is_worked_on=info.kind in worked_on)] for info in runs]
     rows = [
         (mark, *_cells(info, is_worked_on=info.kind in worked_on))
         for (mark, _), info in zip(marks, runs, strict=True)
     ]
-    styles = [style for _, style in marks]
+    rows = [*map(_stream_cells, streams), *rows]
+    styles = [*(_MARKS[Standing.WORKING][1] for _ in streams), *(style for _, style in marks)]
     output.table(COLUMNS, rows, right=RIGHT, spare=SPARE, middle=CUT, marks=styles, style_of=_style)
     for info in runs:
         if reason := why.get(info.run):
@@ -68,6 +78,13 @@ def passed_text(info: RunInfo) -> str:
     """Returns which part of the items with a result passed; `-` where nothing is checked or answered."""
     found = passed_of(info)
     return NOTHING if found is None else percent(found.passed / found.done)
+
+
+def _stream_cells(state: StreamState) -> tuple[str, ...]:
+    """Writes the row of a stream: its turns today and its rate."""
+    mark, _ = _MARKS[Standing.WORKING]
+    today = f"{count(state.today.total)} today"
+    return (mark, state.name, TURNS.name, SERVED, rate(state.per_s), today, NOTHING, NOTHING, NOTHING)
 
 
 def _cells(info: RunInfo, *, is_worked_on: bool) -> tuple[str, ...]:

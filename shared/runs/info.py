@@ -12,7 +12,7 @@ from shared import keys
 from shared.codecs.item_rows import ItemReader, ItemRow, outcome_of
 from shared.codecs.packing import DICTIONARY, Packing
 from shared.errors import UnknownRunError
-from shared.kinds import Kind, kind_named
+from shared.kinds import TURNS, Kind, kind_named
 from shared.ledger.bounds import FIRST_LAYOUT
 from shared.ledger.types import Try
 from shared.ledger.wire import try_from
@@ -20,6 +20,7 @@ from shared.names import FINAL_STATES, Outcome, RunState
 from shared.runs import upstreams, waiting
 from shared.runs.pages import ChunkFields, Fetch, Page, PageReader, TurnRow, chunk_fields
 from shared.runs.patience import patiently
+from shared.runs.served import ServedStream, Window, window_named
 from shared.upstream.costs import NANOS
 
 PATIENCE_S: Final = 60.0
@@ -146,14 +147,17 @@ class RunStore:
     def __init__(self, client: redis.Redis, *, patience_s: float = PATIENCE_S) -> None:
         self._client: Any = client  # redis-py's own annotations mix sync and async answers
         self._patience_s = patience_s
+        self._windows = dict[Window, RunInfo]()
 
     def info(self, run: str) -> RunInfo:
-        """Reads one run.
+        """Reads one run, or the part of a stream that a `Window` names.
 
         Raises:
             UnknownRunError: there is no such run.
             RedisUnreachableError: Redis stays away.
         """
+        if window := window_named(run):
+            return self._window(window)
         [found] = self._infos([run])
         if found is None:
             raise UnknownRunError(f"no run is called {run!r}", hint="`proctor runs` lists them", run=run)
@@ -181,6 +185,19 @@ class RunStore:
             at += limit
         return found[:limit]
 
+    def namespaces_served(self) -> Sequence[str]:
+        """Names the namespaces with a stream of served turns, the last used first.
+
+        Raises:
+            RedisUnreachableError: Redis stays away.
+        """
+        found = self._read(lambda: self._client.zrevrange(keys.SERVED_KEY, 0, -1))
+        return [name.decode() for name in found]
+
+    def stream(self, namespace: str) -> ServedStream:
+        """Returns what reads the stream of a namespace."""
+        return ServedStream(self._client, namespace, self._patience_s)
+
     def ids(self) -> Sequence[str]:
         """Reads the ids of all runs, newest first.
 
@@ -198,6 +215,10 @@ class RunStore:
             UnknownRunError: there is no such run.
             RedisUnreachableError: Redis stays away.
         """
+        if window := window_named(run):
+            for rows in self.stream(window.namespace).rows(window, with_payload=with_payload):
+                yield [each.row for each in rows]
+            return
         reader = self.reader(run, with_open=self.info(run).is_final, with_payload=with_payload)
         yield from reader.pages(self.chunks(run))
 
@@ -331,6 +352,27 @@ class RunStore:
             RedisUnreachableError: Redis stays away.
         """
         return self._read(lambda: waiting.read_workers(self._client, kind.name))
+
+    def _window(self, window: Window) -> RunInfo:
+        """Describes a part of a stream as a run that has ended; it is read whole for that, once."""
+        if window not in self._windows:
+            total, threads = self.stream(window.namespace).extent(window)
+            self._windows[window] = RunInfo(
+                run=window.name,
+                kind=TURNS,
+                state=RunState.FINISHED,
+                namespace=window.namespace,
+                created_ms=window.since_ms,
+                sealed_ms=window.since_ms,
+                finished_ms=window.until_ms,
+                total=total,
+                done=total,
+                tally={},
+                threads=threads,
+                generation=0,
+                snapshot={"source": "proctor serve"},
+            )
+        return self._windows[window]
 
     def _names(self, first: int, last: int) -> Sequence[str]:
         """Reads the ids of some runs, newest first."""

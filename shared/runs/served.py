@@ -16,6 +16,7 @@ from shared import keys
 from shared.clock import iso_utc, parse_iso_ms
 from shared.ledger.bounds import HOUR_MS, LATENCY_GROWTH
 from shared.runs.pages import ChunkFields, PageReader, TurnRow
+from shared.runs.patience import patiently
 
 STREAM: Final = "served"
 """What a stream is called, as a run is by its id; `served:shop` is that of the namespace shop."""
@@ -106,18 +107,18 @@ class HourTotals(NamedTuple):
         """All turns."""
         return self.turns.total()
 
-    def percentile_ms(self, share: float) -> float | None:
-        """Returns the latency that this share of the turns does not exceed, right to 5 %; None without turns.
+    def percentile_ms(self, share: float) -> float:
+        """Returns the latency that this share of the turns does not exceed, right to 5 %; 0 without turns.
 
-        >>> HourTotals(0, Counter(), Counter({0: 98, 25: 2})).percentile_ms(0.99)
+        >>> round(HourTotals(0, Counter(), Counter({0: 98, 25: 2})).percentile_ms(0.99), 1)
         10.3
         """
-        wanted = ceil(share * self.latency.total())
-        for bucket in sorted(self.latency):
-            wanted -= self.latency[bucket]
-            if wanted <= 0:
-                return round(2 * LATENCY_GROWTH**bucket / (1 + LATENCY_GROWTH), 1)
-        return None
+        left = self.latency.total() - ceil(share * self.latency.total())
+        for bucket in sorted(self.latency, reverse=True):
+            left -= self.latency[bucket]
+            if left < 0:
+                return 2 * LATENCY_GROWTH**bucket / (1 + LATENCY_GROWTH)
+        return 0.0
 
 
 class StreamState(NamedTuple):
@@ -130,8 +131,6 @@ class StreamState(NamedTuple):
     """Turns a second in the last minute."""
     first_ms: int | None
     """When the oldest turn that is kept ended; None: none is kept."""
-    last_ms: int
-    """When the latest turn ended."""
     kept: int
     """Turns that are kept in full."""
 
@@ -180,10 +179,13 @@ class ServedStream:
     Args:
         client: connected to the ledger's server, answering bytes.
         namespace: its name.
+        patience_s: how long a read is retried while Redis is unavailable.
+
+    All methods raise `RedisUnreachableError` if it stays away.
     """
 
-    def __init__(self, client: Any, namespace: str) -> None:
-        self._client, self.namespace = client, namespace
+    def __init__(self, client: Any, namespace: str, patience_s: float = 0.0) -> None:
+        self._client, self.namespace, self._patience_s = client, namespace, patience_s
         self._key = keys.served_turns_key(namespace)
 
     def rows(self, window: Window, *, with_payload: bool = False) -> Iterator[Sequence[ServedRow]]:
@@ -208,7 +210,7 @@ class ServedStream:
             most: how many entries are read.
         """
         last = LAST if before == LAST else f"({before}"
-        entries = [_Entry.of(each) for each in self._client.xrevrange(self._key, last, FIRST, count=most)]
+        entries = self._range(last, FIRST, most, newest_first=True)
         older = entries[-1].id.decode() if len(entries) == most else ""
         return ServedPage([*reversed(_rows(entries[::-1], with_payload=True))], older)
 
@@ -219,19 +221,22 @@ class ServedStream:
         low, high = 0, newest.at_ms
         while low < high:  # the first time after which no entry begins at this number or before it
             middle = (low + high + 1) // 2
-            found = self._client.xrange(self._key, middle, LAST, count=1)
-            low, high = (middle, high) if found and _Entry.of(found[0]).first <= number else (low, middle - 1)
-        entries = [_Entry.of(each) for each in self._client.xrange(self._key, low, low)]
-        rows = _rows(entries, with_payload=True)
+            found = self._range(str(middle), LAST, 1)
+            low, high = (middle, high) if found and found[0].first <= number else (low, middle - 1)
+        rows = _rows(self._range(str(low), str(low)), with_payload=True)
         return next((each for each in rows if each.row.index == number), None)
 
     def hours(self, first_ms: int, last_ms: int) -> list[HourTotals]:
         """Reads the totals of the hours from one time to another, both included, oldest first."""
         hours = range(first_ms // HOUR_MS, last_ms // HOUR_MS + 1)
-        with self._client.pipeline(transaction=False) as pipeline:
-            for hour in hours:
-                pipeline.hgetall(keys.served_key(self.namespace, str(hour)))
-            found = pipeline.execute()
+
+        def read() -> list[Mapping[bytes, bytes]]:
+            with self._client.pipeline(transaction=False) as pipeline:
+                for hour in hours:
+                    pipeline.hgetall(keys.served_key(self.namespace, str(hour)))
+                return list(pipeline.execute())
+
+        found = patiently(read, self._patience_s, client=self._client)
         return [_totals(hour * HOUR_MS, counters) for hour, counters in zip(hours, found, strict=True)]
 
     def state(self, now_ms: int) -> StreamState:
@@ -240,37 +245,32 @@ class ServedStream:
             hour=0, minute=0, second=0, microsecond=0
         )
         today = merged(self.hours(int(midnight.timestamp() * 1000), now_ms))
-        oldest, newest = self._client.xrange(self._key, count=1), self._newest()
+        oldest, newest = self._range(FIRST, LAST, 1), self._newest()
         if not newest:
-            last_ms = int(self._client.zscore(keys.SERVED_KEY, self.namespace) or 0)
-            return StreamState(self.namespace, today, 0.0, None, last_ms, 0)
-        earlier = self._client.xrevrange(self._key, now_ms - 1000 * RATE_S, FIRST, count=1)
-        first = _Entry.of(oldest[0])
-        since = _Entry.of(earlier[0]).last if earlier else first.first - 1
-        return StreamState(
-            self.namespace,
-            today,
-            round((newest.last - since) / RATE_S, 2),
-            first.at_ms,
-            newest.at_ms,
-            newest.last - first.first + 1,
-        )
+            return StreamState(self.namespace, today, 0.0, None, 0)
+        earlier = self._range(str(now_ms - 1000 * RATE_S), FIRST, 1, newest_first=True)
+        since = earlier[0].last if earlier else oldest[0].first - 1
+        per_s = round((newest.last - since) / RATE_S, 2)
+        return StreamState(self.namespace, today, per_s, oldest[0].at_ms, newest.last - oldest[0].first + 1)
 
     def _newest(self) -> _Entry | None:
-        found = self._client.xrevrange(self._key, count=1)
-        return _Entry.of(found[0]) if found else None
+        return next(iter(self._range(LAST, FIRST, 1, newest_first=True)), None)
+
+    def _range(
+        self, first: str, last: str, most: int | None = None, *, newest_first: bool = False
+    ) -> list[_Entry]:
+        """Reads the entries between two ids."""
+        read = self._client.xrevrange if newest_first else self._client.xrange
+        found = patiently(
+            lambda: read(self._key, first, last, count=most), self._patience_s, client=self._client
+        )
+        return [_Entry.of(each) for each in found]
 
     def _entries(self, window: Window) -> Iterator[list[_Entry]]:
         first = str(window.since_ms)
-        while found := self._client.xrange(self._key, first, str(window.until_ms - 1), count=AT_ONCE):
-            entries = list(map(_Entry.of, found))
+        while entries := self._range(first, str(window.until_ms - 1), AT_ONCE):
             yield entries
             first = f"({entries[-1].id.decode()}"
-
-
-def namespaces(client: Any) -> list[str]:
-    """Names the namespaces with a stream, the last used first."""
-    return [name.decode() for name in client.zrevrange(keys.SERVED_KEY, 0, -1)]
 
 
 def merged(hours: Sequence[HourTotals]) -> HourTotals:

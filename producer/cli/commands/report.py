@@ -9,7 +9,7 @@ import click
 from producer import kinds
 from producer.cli.completions import complete_runs
 from producer.cli.options.global_options import command as declare
-from producer.cli.options.shared_options import gate_options, refuse_no_text, text_option
+from producer.cli.options.shared_options import gate_options, refuse_no_text, text_option, time_options
 from producer.cli.session import Session, pass_session
 from producer.report_files import FORMATS, plan_files
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     help="Report to write; its suffix (.md .json .jsonl .csv .html .xml) is its format; may be repeated.",
 )  # fmt: skip - one option, one paragraph
 @click.option("--format", "format_name", type=click.Choice(FORMATS), help="Format, regardless of the suffix.")
+@time_options
 @text_option
 @gate_options
 @pass_session
@@ -42,10 +43,14 @@ def command(
     run: str,
     paths: tuple[Path, ...],
     format_name: str | None,
+    since: str,
+    until: str,
     no_text: bool,
     gates: tuple[str, ...],
 ) -> int:
     """Write a report of RUN and print its path; without -o print the report itself, as Markdown.
+
+    RUN is also a stream of `proctor serve`: served, or served:NAMESPACE where there are several.
 
     --format github is Markdown for the summary of a GitHub Actions job, with annotations on stderr, where the
     runner reads them too: `proctor report RUN --format github >> "$GITHUB_STEP_SUMMARY"`.
@@ -56,7 +61,7 @@ def command(
 
     files = plan_files(paths, [format_name] if format_name else []) if paths else []
     parsed_gates = [parse_gate(text) for text in gates]
-    info = run_lookup.find_run(session, run)
+    info = run_lookup.find_results(session, run, since, until)
     refuse_no_text(info.kind, no_text=no_text)
     check_gates(parsed_gates, info.kind)
     annotations = _annotations(info, format_name)

@@ -4,7 +4,7 @@ import click
 
 from producer.cli.completions import complete_items, complete_runs
 from producer.cli.options.global_options import command as declare
-from producer.cli.options.shared_options import refuse_no_text, text_option
+from producer.cli.options.shared_options import refuse_no_text, text_option, time_options
 from producer.cli.session import Session, pass_session
 from producer.report_files import NOT_PRINTED, REPORT_SUFFIXES
 from shared.errors import UsageError
@@ -41,6 +41,7 @@ FORMATS = ("table", *(name for name in REPORT_SUFFIXES if name not in NOT_PRINTE
     "--first", type=click.IntRange(1), metavar="N", help="Only the first N items; a table shows 50."
 )
 @click.option("--traces", is_flag=True, help="Print the trace events instead, one JSON object per line.")
+@time_options
 @text_option
 @click.option("--all-phases", is_flag=True, help="With --traces: of every phase, not only of breakpoints.")
 @pass_session
@@ -54,10 +55,15 @@ def command(
     items: tuple[str, ...],
     first: int | None,
     traces: bool,
+    since: str,
+    until: str,
     no_text: bool,
     all_phases: bool,
 ) -> None:
-    """Print the results of RUN in input order, also while it goes on."""
+    """Print the results of RUN in input order, also while it goes on.
+
+    RUN is also a stream of `proctor serve`: served, or served:NAMESPACE where there are several.
+    """
     from producer.cli import printing, run_lookup  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.item_names import find_items  # noqa: PLC0415 - same
 
@@ -65,7 +71,7 @@ def command(
         raise UsageError("--all-phases says which traces to print", hint="add --traces")
     if traces and format_name not in {None, "jsonl"}:
         raise UsageError(f"traces cannot be printed as {format_name}", hint="leave --format out")
-    info = run_lookup.find_run(session, run)
+    info = run_lookup.find_results(session, run, since, until)
     refuse_no_text(info.kind, no_text=no_text)
     phases = "all traces" if all_phases else "traces"
     name = phases if traces else format_name or ("json" if session.options.json else "table")

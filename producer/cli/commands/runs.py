@@ -5,7 +5,7 @@ import click
 from producer.cli.completions import complete_runs
 from producer.cli.options.global_options import group
 from producer.cli.session import Session, pass_session
-from shared.kinds import all_kinds, kind_named
+from shared.kinds import TURNS, all_kinds, kind_named
 from shared.names import RunState
 
 
@@ -29,17 +29,19 @@ def command(ctx: click.Context) -> None:
 def list_runs(
     session: Session, *, limit: int = 20, kind: str | None = None, state: str | None = None
 ) -> None:
-    """List runs, the newest first."""
+    """List streams of served turns, and runs, the newest first."""
     from producer.cli import run_lookup, runs_table  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     runs = session.access.store.list(limit=limit, kind=kind_named(kind) if kind else None, state=state)
     why = run_lookup.wait_reasons(session.access.store, runs)
+    has_streams = kind in {None, TURNS.name} and state is None
+    streams = run_lookup.stream_states(session) if has_streams else []
     if session.options.json:
-        session.output.document(run_lookup.runs_document(runs, why))
-    elif runs:
+        session.output.document(run_lookup.runs_document(runs, why, streams))
+    elif runs or streams:
         open_kinds = {info.kind for info in runs if not info.is_final}
         worked_on = {each for each in open_kinds if session.access.count_workers(each)}
-        runs_table.print_runs(session.output, runs, why, worked_on=worked_on)
+        runs_table.print_runs(session.output, runs, why, worked_on=worked_on, streams=streams)
     else:
         session.output.note("no runs here yet; `proctor run FILE` makes one")
     session.warn_if_unwritable()

@@ -200,6 +200,18 @@ def text_option(function: F) -> F:
     )(function)
 
 
+def time_options(function: F) -> F:
+    """Adds `--since` and `--until`."""
+    for name, what in (("until", "before this time"), ("since", "from this time on")):
+        function = click.option(
+            f"--{name}",
+            default="",
+            metavar="TIME",
+            help=f"Of a stream, turns that ended {what}: how long ago (30m, 2h, 1d), or a time (UTC).",
+        )(function)
+    return function
+
+
 def refuse_no_text(kind: Kind, *, no_text: bool) -> None:
     """Refuses `--no-text` where it would leave nothing out.
 

@@ -1,0 +1,103 @@
+"""Commands that read a stream of served turns: lists, results, reports and comparisons of parts of it."""
+
+import json
+from collections.abc import Callable
+from threading import Event
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from producer.cli.main import run
+from producer.serve.micro_runs import MicroRuns
+from producer.serve.turn_bodies import AcceptedTurn
+from shared.clock import iso_utc, now_ms
+from shared.ledger import Keep
+from shared.settings import Settings
+from tests.support.inline_worker import InlineWorker
+from tests.support.schemas import hold
+
+if TYPE_CHECKING:
+    import redis
+
+Serve = Callable[..., None]
+
+
+@pytest.fixture
+def serve(redis_url: str, inline_worker: InlineWorker, redis_client: "redis.Redis") -> Serve:
+    """Decides turns as the service does: `serve("hm", "ok", …, namespace=…)`, one micro-run."""
+    assert redis_url, "the commands of this test use the same server"
+    inline_worker.register()
+
+    def decide(*messages: str, namespace: str = "live") -> None:
+        access: Any = SimpleNamespace(
+            ledger=inline_worker.ledger,
+            client=redis_client,
+            publisher=inline_worker,
+            settings=Settings.from_environment({}),
+        )
+        runs = MicroRuns(access, namespace, "guardrail", Keep())
+        lines = [
+            json.dumps({"threadId": f"t{at}", "message": text, "messageId": f"m{at}"}).encode()
+            for at, text in enumerate(messages)
+        ]
+        micro = runs.submit([AcceptedTurn(f"t{at}", line) for at, line in enumerate(lines)])
+        inline_worker.work()
+        runs.fold(micro.run)
+
+    return decide
+
+
+def test_a_stream_is_one_line_among_runs(serve: Serve, printed: Callable[..., str]) -> None:
+    """With its turns today and its rate; as JSON with decisions and latency."""
+    assert "streams" not in json.loads(printed("--json", "runs"))
+    serve("hm", "ok")
+    serve("ok")
+    [head, line] = printed("runs").splitlines()
+    assert head.split()[:3] == ["RUN", "KIND", "NAME"]
+    assert "served:live" in line
+    assert "3 today" in line
+    [stream] = hold("runs", printed("--json", "runs"))["streams"]
+    assert (stream["turns_today"], stream["decisions_today"]) == (3, {"must": 0, "should": 1, "skip": 2})
+    assert (stream["kept"], stream["errors_today"]) == (3, 0)
+    assert stream["latency_ms"]["p50"] <= stream["latency_ms"]["max"]
+
+
+def test_parts_of_a_stream_are_reported_as_runs_are(
+    serve: Serve, printed: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--since` and `--until` choose turns by when they ended; rows, totals and reports are those of runs."""
+    serve("hm", "ok", "hm")
+    Event().wait(0.01)
+    middle = iso_utc(now_ms())
+    Event().wait(0.01)
+    serve("ok", "ok")
+    lines = [json.loads(line) for line in printed("results", "served", "--format", "jsonl").splitlines()]
+    assert [line["item_id"] for line in lines] == [f"turn-{at}" for at in range(5)]
+    assert [line["result"]["decision"] for line in lines] == ["should", "skip", "should", "skip", "skip"]
+    assert "turn-1" in printed("results", "served:live", "--since", "1h", "--where", "skip", "--first", "1")
+    document = json.loads(printed("--json", "report", "served", "--since", middle))
+    assert document["counts"]["total"] == 2
+    assert document["summary"]["decisions"] == {"must": 0, "should": 0, "skip": 2}
+    assert document["summary"]["threads"] == 2
+    again = json.loads(printed("--json", "report", document["run_id"]))
+    assert again == document, "the id of a part is a name of it"
+    before = printed("report", f"served@1h..{middle}", "--format", "md")
+    assert "3 turns of 3 threads" in before
+
+    def refused(arguments: tuple[str, ...], problem: str) -> None:
+        assert run(list(arguments)) == 2
+        assert problem in capsys.readouterr().err
+
+    assert printed("results", "served", "--until", "30m") == ""
+    for arguments, problem in {
+        ("results", "served:shop"): "there is no stream served:shop",
+        ("results", "served", "--since", "soon"): "'soon' is not a time",
+        ("results", "served@1h", "--since", "2h"): "has its times already",
+        ("results", "served", "--since", "1h", "--until", "2h"): "ends before it begins",
+        ("results", "run-1", "--since", "1h"): "--since and --until are for streams",
+        ("retry", "served"): "served is a stream of turns, not a run",
+    }.items():
+        refused(arguments, problem)
+    serve("hm", namespace="shop")
+    refused(("results", "served"), "there are 2 streams: served:shop, served:live")
