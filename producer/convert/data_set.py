@@ -3,7 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from producer.cases.bench_files import read_source
 from producer.cases.data_rows import json_rows
@@ -31,6 +33,7 @@ _TABLES: Final = frozenset({".csv", ".tsv"})
 _LINED: Final = frozenset({".jsonl", ".ndjson"})
 
 Check = dict[str, Any]
+T = TypeVar("T")
 
 
 def records_of(file: ForeignFile) -> list[InputRow]:
@@ -65,6 +68,18 @@ def _without_empty(row: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in row.items() if text}
 
 
+def typed(row: InputRow, wanted: type[T]) -> T:
+    """Reads a record as what it should be; keys that are not known are passed over.
+
+    Raises:
+        InputError: it is something else.
+    """
+    try:
+        return msgspec.convert(row.value, wanted, strict=False)
+    except msgspec.MsgspecError as error:
+        raise row.place.error(str(error)) from None
+
+
 def literal(text: str) -> str:
     """A text as the argument of a check, where a brace would begin a template.
 
@@ -91,7 +106,14 @@ class DataSet:
     """For the beginning of the bench."""
     files: dict[str, str] = field(default_factory=dict)
     """Other files that the bench names."""
+    _ids: set[str] = field(default_factory=set)
     _left: dict[tuple[str, str], list[Place]] = field(default_factory=dict)
+
+    def unique(self, name: str) -> str:
+        """A name as an id that no case has: a second one has its position."""
+        found = name if name not in self._ids else f"{name} ({len(self._ids) + 1})"
+        self._ids.add(found)
+        return found
 
     def add(self, place: Place, **given: Any) -> None:
         """Adds a case; empty values are left out.

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from producer.convert.data_set import DATA_BYTES, Check, DataSet, any_of, literal, records_of
+from producer.convert.data_set import DATA_BYTES, Check, DataSet, any_of, literal, records_of, typed
 from producer.convert.report import Conversion, ForeignFile
 from producer.load.problems import InputRow, Place
 from shared.contracts.case_config import RunSettings
@@ -176,23 +176,20 @@ def convert_data_set(file: ForeignFile) -> Conversion:
 
 def _sample(row: InputRow) -> Sample:
     """Reads a record; cells of tables hold JSON, and choices separated by commas."""
-    record = dict(row.value)
-    for key in ("metadata", "files", "input", "target"):
-        if isinstance(text := record.get(key), str) and text.startswith(("{", "[")):
-            record[key] = _json_or_text(text)
-    if isinstance(choices := record.get("choices"), str):
-        parts = choices.split(",") if "," in choices else choices.split()
-        record["choices"] = [each.strip() for each in parts if each.strip()]
-    if not isinstance(record.get("target", ""), str | list):
-        record["target"] = str(record["target"])
-    if isinstance(record.get("target"), list):
-        record["target"] = [str(each) for each in record["target"]]
-    try:
-        return msgspec.convert(record, Sample)
-    except msgspec.MsgspecError as error:
-        raise row.place.error(
-            f"no sample: {error}", "a sample has input, target, choices, id, metadata"
-        ) from None
+    record = {key: _value(key, value) for key, value in row.value.items() if value is not None}
+    return typed(InputRow(row.place, record), Sample)
+
+
+def _value(key: str, value: Any) -> Any:
+    """A field of a record."""
+    if key in {"metadata", "files", "input", "target"} and isinstance(value, str) and value[:1] in {"{", "["}:
+        value = _json_or_text(value)
+    if key == "choices" and isinstance(value, str):
+        parts = value.split(",") if "," in value else value.split()
+        return [each.strip() for each in parts if each.strip()]
+    if key == "target":
+        return list(map(str, value)) if isinstance(value, list) else str(value)
+    return value
 
 
 def _json_or_text(text: str) -> Any:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from producer.convert.data_set import Check, DataSet, any_of, literal, records_of
+import msgspec
+
+from producer.convert.data_set import Check, DataSet, any_of, literal, records_of, typed
 from producer.convert.report import Conversion, ForeignFile
 from producer.load.problems import InputRow, Place
-from producer.load.yaml_text import parse_yaml
 from shared.contracts.prompts import Message
 from shared.errors import WrongInput
 
@@ -37,13 +38,73 @@ _PLACES: Final = {"completion": "output", "input": "input"}
 """What a prompt for judges calls the answer and the question."""
 GRADED: Final = "ModelBasedClassify"
 """The class of evals whose answers a judge classifies."""
-Args = Mapping[str, Any]
+
+
+class _Args(msgspec.Struct):
+    """What an eval is given."""
+
+    samples_jsonl: str = ""
+    num_few_shot: int = 0
+    few_shot_jsonl: str = ""
+    ignore_case: bool = False
+    modelgraded_spec: str | dict[str, Any] = ""
+    modelgraded_spec_args: dict[str, Any] = {}
+    multicomp_n: Any = None
+
+
+class _Eval(msgspec.Struct):
+    """An eval; an alias of one has no class."""
+
+    path: str = msgspec.field(default="", name="class")
+    args: _Args | None = None
+
+    @property
+    def kind(self) -> str:
+        """The name of its class."""
+        return self.path.rsplit(":", 1)[-1]
+
+
+class _Specification(msgspec.Struct):
+    """What a judge is asked, and what its choices are worth."""
+
+    prompt: str
+    choice_strings: str | list[str] = ""
+    choice_scores: str | dict[str, float] | None = None
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The scores of choices; those that do not differ are none."""
+        found = self.choice_scores
+        if found == "from_strings" and all(each.isdecimal() for each in self.choice_strings):
+            found = {each: float(each) for each in self.choice_strings}
+        return found if isinstance(found, dict) and len(set(found.values())) > 1 else {}
+
+
+class _Sample(msgspec.Struct):
+    """A question with its right answers."""
+
+    input: str | list[dict[str, Any]]
+    ideal: Any = None
+
+    @property
+    def ideals(self) -> list[str]:
+        """The right answers."""
+        return [str(each) for each in (self.ideal if isinstance(self.ideal, list) else [self.ideal])]
+
+
+class _Shot(msgspec.Struct):
+    """An example that goes before a question."""
+
+    sample: list[dict[str, Any]]
+
+
+MakeCheck = Callable[[Sequence[str], _Args], Check]
 
 
 def fits(file: ForeignFile) -> bool:
     """Returns whether a file defines evals, or has samples of some."""
     if file.path.suffix.lower() in {".yaml", ".yml"}:
-        return bool(isinstance(file.document, dict) and _definitions(file.document))
+        return isinstance(file.document, dict) and bool(_evals(file))
     records = records_of(file)
     return bool(records) and {"input", "ideal"} <= records[0].value.keys()
 
@@ -57,52 +118,55 @@ def convert(file: ForeignFile) -> Conversion:
     data = DataSet(file)
     if file.path.suffix.lower() not in {".yaml", ".yml"}:
         for row in records_of(file):
-            _add(data, row, checks=[_match(_texts(row.value["ideal"]), {})])
+            sample = typed(row, _Sample)
+            _add(data, row.place, sample, checks=[_match(sample.ideals, _Args())])
             data.leave(row.place, "class of the eval", "it stands in the registry: Match is assumed")
         return data.conversion()
-    found = _definitions(file.document)
-    for name, spec in found.items():
-        _add_eval(data, name, spec, [name] if len(found) > 1 else [])
+    found = _evals(file)
+    for name, each in found.items():
+        _add_eval(data, name, each, [name] if len(found) > 1 else [])
     more = {"validators_file": VALIDATORS} if VALIDATORS in data.files else {}
     return data.conversion(name=next(iter(found)).split(".")[0], **more)
 
 
-def _definitions(document: Mapping[str, Any]) -> dict[str, Any]:
+def _evals(file: ForeignFile) -> dict[str, _Eval]:
     """The evals of a registry file, without their aliases."""
-    return {
-        str(name): spec
-        for name, spec in document.items()
-        if isinstance(spec, dict) and str(spec.get("class", "")).startswith("evals.")
-    }
+    found = dict[str, _Eval]()
+    for name, written in file.document.items():
+        if isinstance(written, dict) and "class" in written:
+            each = typed(InputRow(file.place.at(name), written), _Eval)
+            found |= {name: each} if each.path.startswith("evals.") else {}
+    return found
 
 
-def _add_eval(data: DataSet, name: str, spec: Any, tags: Sequence[str]) -> None:
+def _add_eval(data: DataSet, name: str, spec: _Eval, tags: Sequence[str]) -> None:
     """Adds the cases of one eval."""
-    place, args = data.file.place.at(name), _mapping(spec.get("args"))
-    kind = str(spec["class"]).rsplit(":", 1)[-1]
+    place, args, kind = data.file.place.at(name), spec.args or _Args(), spec.kind
     try:
         make = _graded(data, args, place) if kind == GRADED else _KINDS.get(kind)
     except WrongInput as error:
         data.leave(place, f"{kind} of {name}", error.what)
         return
-    if make is None or "samples_jsonl" not in args:
+    if make is None or not args.samples_jsonl:
         data.leave(place, f"{kind} of {name}", "it is code: write its checks")
         return
     if kind == "JsonMatch":
         data.leave(place, "order of lists in JSON", "`json_equals` does not look at it")
-    shots = _few_shots(data, args, place)
-    for row in _samples(data, str(args["samples_jsonl"]), place):
-        if "input" not in row.value or ("ideal" not in row.value and kind != GRADED):
-            raise row.place.error("no sample", 'a sample has "input" and "ideal"')
-        values = {**row.value, **_mapping(args.get("modelgraded_spec_args"))}
-        ideal = _texts(values.get("ideal", ""))
-        variables = {key: value for key, value in values.items() if kind == GRADED and key != "input"}
-        variables |= {"ideal": ideal} if kind == "FuzzyMatch" else {}
+    shots = _samples(data, args.few_shot_jsonl, place)[: args.num_few_shot] if args.num_few_shot > 0 else []
+    examples = [message for row in shots for message in typed(row, _Shot).sample]
+    for row in _samples(data, args.samples_jsonl, place):
+        sample = typed(row, _Sample)
+        if sample.ideal is None and kind != GRADED:
+            raise row.place.error("a sample without its right answer", 'name it "ideal"')
+        variables = {"ideal": sample.ideals} if kind == "FuzzyMatch" else {}
+        if kind == GRADED:
+            variables = {key: each for key, each in row.value.items() if key != "input"}
+            variables |= args.modelgraded_spec_args
         try:
-            check = make(ideal, args)
+            check = make(sample.ideals, args)
         except ValueError:
             raise row.place.at("ideal").error("not JSON", "JsonMatch compares with JSON") from None
-        _add(data, row, shots, checks=[check], tags=tags, vars=variables)
+        _add(data, row.place, sample, examples, checks=[check], tags=tags, vars=variables)
     if kind == "FuzzyMatch":
         data.files[VALIDATORS] = FUZZY_MATCH
 
@@ -125,57 +189,38 @@ def _samples(data: DataSet, written: str, place: Place) -> list[InputRow]:
     raise place.error(f"there is no {written}", f"looked in {tried}")
 
 
-def _few_shots(data: DataSet, args: Args, place: Place) -> list[Any]:
-    """The messages of examples that go before the question."""
-    number = args.get("num_few_shot")
-    if not isinstance(number, int) or number < 1:
-        return []
-    rows = _samples(data, str(args.get("few_shot_jsonl", "")), place)[:number]
-    return [message for row in rows for message in row.value.get("sample", ())]
-
-
-def _add(data: DataSet, row: InputRow, shots: Sequence[Any] = (), **given: Any) -> None:
+def _add(
+    data: DataSet, place: Place, sample: _Sample, examples: Sequence[dict[str, Any]] = (), **given: Any
+) -> None:
     """Adds the case of a sample."""
-    written = row.value["input"]
-    if isinstance(written, list) and all(isinstance(each, dict) for each in written):
-        messages = [*written[:-1], *shots, *written[-1:]]
-        if messages and messages[-1].get("role") == "system":
-            messages[-1] = {**messages[-1], "role": "user"}
-            data.leave(row.place, "conversation that ends with a system message", "it is the user's here")
-        known = Message.model_fields.keys()
-        given["messages"] = [{key: each[key] for key in each if key in known} for each in messages]
-    else:
-        given["input"] = str(written)
-    data.add(row.place, **given)
+    if isinstance(sample.input, str):
+        data.add(place, input=sample.input, **given)
+        return
+    messages = [*sample.input[:-1], *examples, *sample.input[-1:]]
+    if messages and messages[-1].get("role") == "system":
+        messages[-1] = {**messages[-1], "role": "user"}
+        data.leave(place, "conversation that ends with a system message", "it is the user's here")
+    known = Message.model_fields.keys()
+    data.add(place, messages=[{key: each[key] for key in each if key in known} for each in messages], **given)
 
 
-def _mapping(value: Any) -> Args:
-    """A mapping of a definition; empty where there is none."""
-    return value if isinstance(value, dict) else {}
-
-
-def _texts(ideal: Any) -> list[str]:
-    """The right answers of a sample."""
-    return [str(each) for each in (ideal if isinstance(ideal, list) else [ideal])]
-
-
-def _match(ideal: Sequence[str], _: Args) -> Check:
+def _match(ideal: Sequence[str], _: _Args) -> Check:
     """The answer begins with one of the texts."""
     return any_of([{"starts_with": literal(each)} for each in ideal], "Match")
 
 
-def _includes(ideal: Sequence[str], args: Args) -> Check:
+def _includes(ideal: Sequence[str], args: _Args) -> Check:
     """One of the texts is in the answer."""
-    case = {"ignore_case": True} if args.get("ignore_case") else {}
+    case = {"ignore_case": True} if args.ignore_case else {}
     return any_of([{"contains": literal(each), **case} for each in ideal], "Includes")
 
 
-def _json_match(ideal: Sequence[str], _: Args) -> Check:
+def _json_match(ideal: Sequence[str], _: _Args) -> Check:
     """The answer is one of the JSON values."""
     return any_of([{"json_equals": json.loads(each)} for each in ideal], "JsonMatch")
 
 
-_KINDS: Final[Mapping[str, Callable[[Sequence[str], Args], Check]]] = {
+_KINDS: Final[Mapping[str, MakeCheck]] = {
     "Match": _match,
     "Includes": _includes,
     "FuzzyMatch": lambda _ideal, _args: {"python": "fuzzy_match"},
@@ -185,46 +230,33 @@ _KINDS: Final[Mapping[str, Callable[[Sequence[str], Args], Check]]] = {
 """Classes whose samples have right answers."""
 
 
-def _graded(data: DataSet, args: Args, place: Place) -> Callable[[Sequence[str], Args], Check]:
+def _graded(data: DataSet, args: _Args, place: Place) -> MakeCheck:
     """The check of a specification for judges.
 
     Raises:
         WrongInput: it has no counterpart.
     """
-    name = args.get("modelgraded_spec")
+    name = args.modelgraded_spec
     if name == "fact":
-        return lambda ideal, _: any_of([{"factuality": literal(each)} for each in ideal], "fact")
+        return lambda ideals, _: any_of([{"factuality": literal(each)} for each in ideals], "fact")
     if name == "closedqa":
-        return lambda _ideal, _args: {"closed_qa": "{{ criteria }}"}
-    spec = name if isinstance(name, dict) else _specification(data, str(name))
-    scores = _scores(spec)
-    if scores is None or not isinstance(spec.get("prompt"), str) or args.get("multicomp_n"):
+        return lambda _ideals, _args: {"closed_qa": "{{ criteria }}"}
+    try:
+        spec = msgspec.convert(_written(data, name) if isinstance(name, str) else name, _Specification)
+    except msgspec.MsgspecError as error:
+        raise WrongInput(f"its specification cannot be read: {error}") from None
+    scores = spec.scores
+    if not scores or args.multicomp_n:
         raise WrongInput("without scores of its choices it gives no verdict, only counts")
     least, most = min(scores.values()), max(scores.values())
     if least < 0 or most > 1:
         scores = {each: (value - least) / (most - least) for each, value in scores.items()}
         data.leave(place, f"scores of {name}", f"they are scaled from {least:g}-{most:g} to 0-1")
-    listed = ", ".join(map(json.dumps, scores))
-    answer = f'Answer with one JSON object: {{"reason": "…", "choice": one of {listed}}}.'
-    prompt = _FIELD.sub(lambda found: _placed(found[1]), spec["prompt"])
-    check = {
-        "rubric": name if isinstance(name, str) else "graded",
-        "prompt": f"{prompt.rstrip()}\n\n{answer}",
-        "choices": scores,
-    }
-    return lambda _ideal, _args: check
-
-
-def _scores(spec: Mapping[str, Any]) -> dict[str, float] | None:
-    """The scores of choices; None where there are none that differ."""
-    scores = spec.get("choice_scores")
-    if scores == "from_strings":
-        scores = {each: each for each in spec.get("choice_strings") or ()}
-    try:
-        found = {str(each): float(value) for each, value in _mapping(scores).items()}
-    except (TypeError, ValueError):
-        return None
-    return found if len(set(found.values())) > 1 else None
+    answer = f'{{"reason": "…", "choice": one of {", ".join(map(json.dumps, scores))}}}.'
+    asked = _FIELD.sub(lambda found: _placed(found[1]), spec.prompt).rstrip()
+    prompt = f"{asked}\n\nAnswer with one JSON object: {answer}"
+    check = {"rubric": name if isinstance(name, str) else "graded", "prompt": prompt, "choices": scores}
+    return lambda _ideals, _args: check
 
 
 def _placed(name: str) -> str:
@@ -232,17 +264,15 @@ def _placed(name: str) -> str:
     return f"{{{{ {_PLACES.get(name, f'vars.{name}')} }}}}"
 
 
-def _specification(data: DataSet, name: str) -> Any:
+def _written(data: DataSet, name: str) -> Any:
     """Reads a specification of the registry.
 
     Raises:
         WrongInput: there is none.
     """
     folder = data.file.path.parent
-    if re.fullmatch(r"[\w-]+", name):
-        for path in (folder / f"{name}.yaml", folder.parent / "modelgraded" / f"{name}.yaml"):
-            if path.is_file() and path.parent.name in {folder.name, "modelgraded"}:
-                found = parse_yaml(ForeignFile(path, folder).text)
-                if isinstance(found, dict):
-                    return found
+    for beside in (folder, folder.parent / "modelgraded"):
+        path = beside / f"{name}.yaml"
+        if re.fullmatch(r"[\w-]+", name) and path.is_file():
+            return ForeignFile(path, folder).document
     raise WrongInput(f"there is no modelgraded/{name}.yaml")

@@ -308,7 +308,7 @@ def test_test_cases_of_deepeval(tmp_path: Path) -> None:
     assert second.metadata == {"comments": "!"}
     outputs = [json.loads(line) for line in found.files["cases.outputs.jsonl"].splitlines()]
     assert [(each["case"], each["output"]) for each in outputs] == [("a", "B"), ("case-2", "S")]
-    assert [each.what for each in found.left] == ["conversational golden", "metrics"]
+    assert [each.what for each in found.left] == ["conversation", "metrics"]
 
 
 def test_a_table_of_deepeval(tmp_path: Path) -> None:
@@ -335,19 +335,19 @@ def test_many_cases_are_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.json", '[{"input": "a", "target": "b"}, {"input": 5, "target": "b"}]', "no sample"),
+        ("a.json", '[{"input": "a", "target": "b"}, {"input": 5, "target": "b"}]', "Expected `str | array`"),
         ("a.json", '[{"input": ', "a.json:1"),
         ("a.jsonl", '{"input": "a", "ideal": "b"}\n{', "a.jsonl:2"),
         ("a.csv", "input,actual_output\nA,B,C\n", "a.csv:2"),
         ("a.csv", "input,tools_called,actual_output\nA,[,B\n", "a.csv:2"),
-        ("a.json", '[{"actual_output": "b", "expected_output": "c", "input": ["x"]}]', "without input"),
+        ("a.json", '[{"actual_output": "b", "expected_output": "c", "input": ["x"]}]', "Expected `str`"),
         ("a.json", '{"version": 2, "eval": 5}', "not a log of Inspect"),
         ("a.json", '{"version": 2, "eval": {"model": "m"}, "samples": []}', "no cases in it"),
         ("a.eval", "no zip", "not a log of Inspect"),
         ("a.txt", "Hi", "of no format that can be converted"),
         ("a.yaml", "e: {class: 'evals.x:Match', args: {samples_jsonl: ../../etc}}", "is outside of"),
         ("a.yaml", "e: {class: 'evals.x:Match', args: {samples_jsonl: no.jsonl}}", "there is no no.jsonl"),
-        ("a.yaml", "e: {class: 'evals.x:Match', args: [5]}", "no cases in it"),
+        ("a.yaml", "e: {class: 'evals.x:Match', args: [5]}", "Expected `object | null`"),
     ],
 )  # fmt: skip
 def test_what_is_broken_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
