@@ -1,7 +1,12 @@
 """Runs `proctor serve`: workers of its own where none is alive, the service, and its first line."""
 
+import asyncio
 import os
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 from msgspec import Struct
 
@@ -28,6 +33,15 @@ TURN_SLOTS = 32
 """Answers that a worker process started here has under way at a time, unless the environment has a number."""
 
 
+def shown(ready: ServeReady) -> str:
+    """Writes what callers need.
+
+    >>> shown(ServeReady("http://127.0.0.1:7358", "secret"))
+    'http://127.0.0.1:7358  token secret'
+    """
+    return f"{ready.url}  token {ready.token}" if ready.token else ready.url
+
+
 def serve(
     session: Session,
     address: tuple[str, int],
@@ -43,10 +57,7 @@ def serve(
         InfrastructureError: the port cannot be had, or workers cannot be started.
     """
     live = read_live_run(models)
-    token = None if tokens_file else new_token()
-    tokens = Tokens({token: DEFAULT_NAMESPACE}) if token else read_tokens(Path(str(tokens_file)))
-    for warning in tokens.warnings:
-        session.output.warn(warning)
+    token, tokens = _tokens(session, tokens_file)
     access = session.access.connect()
     if live is not None:  # for the workers that are started here
         os.environ.setdefault(variable_of("turn_slots"), str(TURN_SLOTS))
@@ -58,10 +69,11 @@ def serve(
         workers.wait_until_alive()
 
         def tell(url: str) -> None:
+            ready = ServeReady(url, token)
             if session.options.json:
-                session.output.document(ServeReady(url, token))
+                session.output.document(ready)
             else:
-                session.output.data(f"{url}  token {token}" if token else url)
+                session.output.data(shown(ready))
                 session.output.note("Ctrl-C ends it, once accepted turns are decided")
 
         def care() -> None:
@@ -73,3 +85,46 @@ def serve(
         options = http_service.ServeOptions(tokens, SummaryPolicy.GUARDRAIL.value, live)
         http_service.serve(access, options, address, tell, care)
     return 0
+
+
+@contextmanager
+def serving(session: Session, address: tuple[str, int], tokens_file: Path | None) -> Iterator[ServeReady]:
+    """Serves from a thread of this process while the block runs, and drains at its end; starts no worker.
+
+    Raises:
+        ConfigError: the file of tokens cannot be used.
+        InfrastructureError: the port cannot be had.
+    """
+    token, tokens = _tokens(session, tokens_file)
+    options = http_service.ServeOptions(tokens, SummaryPolicy.GUARDRAIL.value)
+    access, stop = session.access.connect(), asyncio.Event()
+    listens: Future[tuple[str, asyncio.AbstractEventLoop]] = Future()
+
+    async def serve_until_stopped() -> None:
+        async with http_service.running(access, options, *address) as url:
+            listens.set_result((url, asyncio.get_running_loop()))
+            await stop.wait()
+
+    def work() -> None:
+        try:
+            asyncio.run(serve_until_stopped())
+        except Exception as error:  # noqa: BLE001 - raised where the port is waited for
+            listens.set_exception(error)
+
+    thread = Thread(target=work, name="serve", daemon=True)
+    thread.start()
+    url, loop = listens.result()
+    try:
+        yield ServeReady(url, token)
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+
+
+def _tokens(session: Session, file: Path | None) -> tuple[str | None, Tokens]:
+    """Reads the file of tokens, or makes a token; warns of unsafe ones."""
+    token = None if file else new_token()
+    tokens = Tokens({token: DEFAULT_NAMESPACE}) if token else read_tokens(Path(str(file)))
+    for warning in tokens.warnings:
+        session.output.warn(warning)
+    return token, tokens

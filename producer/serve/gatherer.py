@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
 from producer.serve.micro_runs import MicroRun, MicroRuns, ServedTurn
-from producer.serve.turn_bodies import MOST_TURNS, AcceptedTurn
+from producer.serve.turn_bodies import AcceptedTurn
 from shared.clock import now_ms
 from shared.codecs.live_pieces import LivePiece
 from shared.errors import ProctorError
@@ -62,9 +62,13 @@ class Gatherer:
         runs: submits and reads micro-runs.
         max_waiting: turns that may wait for their decisions.
         most_turns: of several requests in a micro-run; with a model 1, so that no answer waits for another.
+        on_submit: told the turns of each micro-run.
     """
 
-    def __init__(self, runs: MicroRuns, max_waiting: int, most_turns: int = MOST_TURNS) -> None:
+    def __init__(
+        self, runs: MicroRuns, max_waiting: int, most_turns: int, on_submit: Callable[[int], None]
+    ) -> None:
+        self._on_submit = on_submit
         self._runs, self._max_waiting, self._most_turns = runs, max_waiting, most_turns
         self._gathered = deque[Waiting]()
         self._under_way: dict[str, _UnderWay] = {}
@@ -83,6 +87,11 @@ class Gatherer:
     def runs(self) -> MicroRuns:
         """What submits and reads micro-runs."""
         return self._runs
+
+    @property
+    def queued(self) -> int:
+        """Turns that were accepted and are in no micro-run yet."""
+        return sum(len(request.turns) for request in self._gathered)
 
     @property
     def is_full(self) -> bool:
@@ -161,6 +170,7 @@ class Gatherer:
         except ProctorError as error:
             self._fail(requests, error)
             return
+        self._on_submit(len(turns))
         self._under_way[micro.run] = _UnderWay(micro, requests, monotonic())
         at = 0
         for request in requests:

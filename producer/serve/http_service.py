@@ -22,6 +22,7 @@ from producer.serve.chat_packets import ChatPacket, read_packet, reply_of
 from producer.serve.content_runs import submit_content
 from producer.serve.event_streams import PieceQueue, StreamedTurn, stream, wants_events
 from producer.serve.gatherer import Gatherer, Waiting
+from producer.serve.metrics import ServeMetrics
 from producer.serve.micro_runs import MicroRuns, ServedTurn
 from producer.serve.openapi import openapi_document
 from producer.serve.replies import (
@@ -44,7 +45,7 @@ from shared.contracts.live_turns import LiveRun
 from shared.errors import InputError, ProctorError, RunStateError, UnknownRunError
 from shared.ledger import Keep
 
-OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json"})
 """What is answered without a token."""
 NAMESPACE: Final = "namespace"
 CARE_S: Final = 1.0
@@ -85,11 +86,16 @@ class Service:
 
     def __init__(self, access: Access, options: ServeOptions) -> None:
         self._access, self._options = access, options
+        self._metrics = ServeMetrics(
+            lambda: sum(each.waiting for each in self._gatherers.values()),
+            lambda: sum(each.queued for each in self._gatherers.values()),
+        )
         self._gatherers = {
             name: Gatherer(
                 MicroRuns(access, name, options.summary_policy, options.keep, options.live),
                 options.max_waiting,
                 1 if options.live else MOST_TURNS,
+                self._metrics.micro_run.observe,
             )
             for name in options.tokens.namespaces
         }
@@ -100,6 +106,7 @@ class Service:
         return [
             web.route(hdrs.METH_GET, "/healthz", self.health),
             web.route(hdrs.METH_GET, "/readyz", self.readiness),
+            web.route(hdrs.METH_GET, "/metrics", self.metrics),
             web.route(hdrs.METH_GET, "/openapi.json", self.openapi),
             web.route(hdrs.METH_POST, "/v1/turns", self.turns),
             web.route(hdrs.METH_GET, "/v1/turns/{turn}", self.turn),
@@ -128,28 +135,21 @@ class Service:
 
     @web.middleware
     async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Finds the namespace of a request by its token, and makes responses of errors of ours."""
+        """Answers a request, then counts and logs it."""
         began_s = monotonic()
-        if request.path not in OPEN_PATHS:
-            namespace = self._options.tokens.namespace_of(request.headers.get(hdrs.AUTHORIZATION))
-            if namespace is None:
-                return refused(
-                    "unauthorized",
-                    "no known token",
-                    401,
-                    "send the header `Authorization: Bearer TOKEN`",
-                    headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
-                )
-            request[NAMESPACE] = namespace
         try:
-            response = await handler(request)
+            response = await self._answered(request, handler)
         except ProctorError as error:
             response = of_error(error)
         except web.HTTPException as error:
-            response = refused(error.reason.lower().replace(" ", "_"), error.reason, error.status)
+            allowed = error.headers.get(hdrs.ALLOW)
+            headers = {str(hdrs.ALLOW): allowed} if allowed else {}
+            code = error.reason.lower().replace(" ", "_")
+            response = refused(code, error.reason, error.status, headers=headers)
         except Exception:
             logger.exception("request failed", extra={"path": request.path})
             response = refused("internal", "the service failed on this request; its log has the reason", 500)
+        self._metrics.requested(request, response.status)
         logger.info(
             "request",
             extra={
@@ -161,6 +161,22 @@ class Service:
         )
         return response
 
+    async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Finds the namespace of a request by its token, and answers it."""
+        if request.path in OPEN_PATHS:
+            return await handler(request)
+        namespace = self._options.tokens.namespace_of(request.headers.get(hdrs.AUTHORIZATION))
+        if namespace is None:
+            return refused(
+                "unauthorized",
+                "no known token",
+                401,
+                "send the header `Authorization: Bearer TOKEN`",
+                headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
+            )
+        request[NAMESPACE] = namespace
+        return await handler(request)
+
     async def health(self, _request: web.Request) -> web.Response:
         """Says that the process answers."""
         return reply(b'{"status":"ok"}')
@@ -171,6 +187,10 @@ class Service:
             raise DrainingError("the service ends")
         await asyncio.to_thread(self._access.impatient_store.list, limit=1)
         return reply(b'{"status":"ready"}')
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        """Answers what Prometheus scrapes."""
+        return self._metrics.page(request.headers.get(hdrs.ACCEPT, ""))
 
     async def openapi(self, _request: web.Request) -> web.Response:
         """Describes the service."""
@@ -185,8 +205,9 @@ class Service:
                 raise InputError("body: events are of one turn", hint="send a turn, or take JSON")
             return await self._streamed(request, gatherer, body.turns[0], lambda found, _: of_turn(found))
         if request.query.get("wait") == "0":
-            return reply(AcceptedReply(await gatherer.accept(body.turns, is_kept=True).ids), 202)
-        waiting = gatherer.accept(body.turns)
+            accepted = self._accepted(gatherer.accept(body.turns, is_kept=True))
+            return reply(AcceptedReply(await accepted.ids), 202)
+        waiting = self._accepted(gatherer.accept(body.turns))
         found = await self._decided(request, waiting)
         if found is None:
             return self._late(request, waiting)
@@ -210,7 +231,7 @@ class Service:
             found = [await asyncio.to_thread(decide_only, self._access, request[NAMESPACE], turn, policy)]
             ids = [f"{uuid4()}.0"]
         else:
-            waiting = gatherer.accept([turn])
+            waiting = self._accepted(gatherer.accept([turn]))
             decided = await self._decided(request, waiting)
             if decided is None:
                 return self._late(request, waiting)
@@ -311,7 +332,7 @@ class Service:
     ) -> web.StreamResponse:
         """Decides a turn, and sends its answer while it is written."""
         pieces = PieceQueue()
-        waiting = gatherer.accept([turn], on_piece=pieces.put)
+        waiting = self._accepted(gatherer.accept([turn], on_piece=pieces.put))
         streamed = StreamedTurn(
             waiting,
             pieces,
@@ -320,6 +341,11 @@ class Service:
             lambda: self._late(request, waiting),
         )
         return await stream(request, streamed)
+
+    def _accepted(self, waiting: Waiting) -> Waiting:
+        """Counts turns that were accepted."""
+        self._metrics.accepted(waiting)
+        return waiting
 
     async def _decided(self, request: web.Request, waiting: Waiting) -> Sequence[ServedTurn] | None:
         """Waits for results until the deadline of a request; None if it passes."""
@@ -331,6 +357,7 @@ class Service:
 
     def _late(self, request: web.Request, waiting: Waiting) -> web.Response:
         """Says that turns will be decided later than their caller waits."""
+        self._metrics.late(waiting)
         ids = waiting.ids.result() if waiting.ids.done() and not waiting.ids.exception() else []
         deadline_s = _deadline_of(request, self._options.deadline_s)
         what = f"no decision within {deadline_s:g} s; the turns count, and are decided later"

@@ -51,10 +51,10 @@ def test_every_query_of_the_dashboard_parses(tmp_path: Path) -> None:
 def test_prometheus_answers_every_panel_and_alert(cli: Cli, tmp_path: Path) -> None:
     """After a real run each panel's query has series, each alert was evaluated, and no label names a run."""
     require_tool("prometheus")
-    up, target = start_fleet(cli)
-    prometheus = Prometheus(cli.processes, tmp_path / "prometheus", target)
+    fleet = start_fleet(cli)
+    prometheus = Prometheus(cli.processes, tmp_path / "prometheus", fleet)
     keep_busy(cli, tmp_path)
-    wait_for_answers(prometheus)
+    wait_for_answers(prometheus, fleet)
 
     def alerts_were_evaluated() -> None:
         rules = prometheus.rules()
@@ -64,14 +64,17 @@ def test_prometheus_answers_every_panel_and_alert(cli: Cli, tmp_path: Path) -> N
     eventually(alerts_were_evaluated, 30)
     raised = {rule["name"] for rule in prometheus.rules() if rule["alerts"]}
     assert raised <= {"ProctorRateLimited"}, "nothing but what this run really met"
-    with urlopen(f"http://{target}/metrics", timeout=10) as reply:
-        text = reply.read().decode()
-    promtool("check", "metrics", text=text)
+    texts = []
+    for target in (fleet.metrics, fleet.serve):
+        with urlopen(f"http://{target}/metrics", timeout=10) as reply:
+            texts.append(reply.read().decode())
+        promtool("check", "metrics", text=texts[-1])
+    text = "".join(texts)
     runs = json.loads(cli("runs", "--json").out)["runs"]
     assert len(runs) == 2
     assert not [run["run_id"] for run in runs if run["run_id"] in text]
-    up.send(signal.SIGINT)
-    assert up.wait(20) == 130
+    fleet.up.send(signal.SIGINT)
+    assert fleet.up.wait(20) == 130
 
 
 def test_metrics_serves_the_embedded_server(cli: Cli) -> None:

@@ -9,11 +9,11 @@ from tests.project.house_counts import COUNTS
 BOUNDS: Final = {
     "keys read by text in producer/": 215,
     "TYPE_CHECKING blocks": 36,
-    "imports in functions": 190,
+    "imports in functions": 191,
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
     "public class names with two meanings": 0,
-    "modules": 649,
+    "modules": 650,
     "lines of producer/schemas": 387,
 }
 """The most that each figure may be; the others are for information."""

@@ -39,18 +39,18 @@ def draw(target: Path) -> None:
         processes = Processes(folder, environment)
         cli = Cli(processes)
         try:
-            up, exporter = start_fleet(cli)
-            prometheus = Prometheus(processes, folder / "prometheus", exporter)
+            fleet = start_fleet(cli)
+            prometheus = Prometheus(processes, folder / "prometheus", fleet)
             keep_busy(cli, folder, cases=CASES, alpha_rpm=ALPHA_RPM)
-            wait_for_answers(prometheus)
+            wait_for_answers(prometheus, fleet)
             with closing(Browser(processes, folder / "profile")) as browser:
                 browser.look(width=WIDTH, height=HEIGHT)
                 browser.open(f"{prometheus.url}/graph?{urlencode(_graphs())}")
                 eventually(lambda: _is_drawn(browser), 40)
                 browser.evaluate("document.documentElement.style.overflow = 'hidden'")
                 browser.screenshot(target)
-            up.terminate()
-            up.wait(20)
+            fleet.up.terminate()
+            fleet.up.wait(20)
         finally:
             processes.close()
             kill_all(marked_processes())

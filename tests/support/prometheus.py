@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
+from proctor import Producer
 from tests.support.case_runs import bench
 from tests.support.cli import Cli
 from tests.support.eventually import eventually
@@ -20,6 +21,7 @@ DEPLOY: Final = ROOT / "deploy"
 RULES: Final = DEPLOY / "prometheus" / "proctor.rules.yml"
 DASHBOARD: Final = DEPLOY / "grafana" / "dashboards" / "proctor.json"
 LISTENING: Final = re.compile(r'msg="Listening on" address=(127\.0\.0\.1:\d+)')
+SERVE: Final = re.compile(r"serve +http://(127\.0\.0\.1:\d+)  token (\S+)")
 METRICS: Final = re.compile(r"metrics +http://(127\.0\.0\.1:\d+)/metrics")
 CASES: Final = 10
 
@@ -30,13 +32,17 @@ class Prometheus:
     Args:
         processes: starts it.
         folder: for its files.
-        target: host and port to scrape.
+        fleet: what to scrape.
     """
 
-    def __init__(self, processes: Processes, folder: Path, target: str) -> None:
+    def __init__(self, processes: Processes, folder: Path, fleet: "Fleet") -> None:
         program = require_tool("prometheus")
         text = (DEPLOY / "prometheus" / "prometheus.yml").read_text(encoding="utf-8")
-        for shipped, here in (("localhost:9464", target), (": 15s", ": 1s")):
+        for shipped, here in (
+            ("localhost:9464", fleet.metrics),
+            ("localhost:7358", fleet.serve),
+            (": 15s", ": 1s"),
+        ):
             assert shipped in text, shipped
             text = text.replace(shipped, here)
         folder.mkdir()
@@ -91,13 +97,33 @@ def queries() -> Iterator[Query]:
             yield Query(panel["title"], expr)
 
 
-def start_fleet(cli: Cli) -> tuple[Process, str]:
-    """Starts `proctor up` with one worker process; returns it, and where its metrics are."""
-    up = cli.start("up", "--processes", "1", "--no-flower", "--metrics-port", "0")
+class Fleet(NamedTuple):
+    """A running `proctor up`."""
+
+    up: Process
+    metrics: str
+    """Host and port of the exporter."""
+    serve: str
+    """Host and port that take turns."""
+    token: str
+
+
+def start_fleet(cli: Cli) -> Fleet:
+    """Starts `proctor up` with one worker process, which also takes turns."""
+    up = cli.start(
+        "up", "--processes", "1", "--no-flower", "--metrics-port", "0", "--serve", "--serve-port", "0"
+    )
     up.wait_for("ready", within_s=60)
-    found = METRICS.search(up.errors)
-    assert found, up.output_text()
-    return up, found[1]
+    up.wait_for("  token ", within_s=30)
+    metrics, serve = METRICS.search(up.errors), SERVE.search(up.errors)
+    assert metrics and serve, up.output_text()  # noqa: PT018 - both are looked for in one text
+    return Fleet(up, metrics[1], serve[1], serve[2])
+
+
+def talk(fleet: Fleet) -> None:
+    """Has a turn decided."""
+    with Producer(f"http://{fleet.serve}", fleet.token) as turns:
+        assert turns.send({"threadId": "t", "message": "ok"}).result(30).decision == "skip"
 
 
 def keep_busy(cli: Cli, folder: Path, *, cases: int = CASES, alpha_rpm: int = 6000) -> None:
@@ -122,7 +148,9 @@ def answered(prometheus: Prometheus, query: Query) -> None:
     assert prometheus.series(query.expr), f"no series for {query.panel!r}: {query.expr}"
 
 
-def wait_for_answers(prometheus: Prometheus) -> None:
-    """Waits until every query of the dashboard has series."""
+def wait_for_answers(prometheus: Prometheus, fleet: Fleet) -> None:
+    """Waits until every query of the dashboard has series; turns are decided meanwhile."""
     for query in queries():
+        if "serve" in query.expr:
+            talk(fleet)
         eventually(lambda query=query: answered(prometheus, query), 30)  # type: ignore[misc]  # mypy sees no type for the default

@@ -1,9 +1,12 @@
 """`proctor up`: Redis, workers, Flower and metrics in the foreground, ended in order by one Ctrl-C."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 
 import click
 
+from producer.cli.commands.serve import DEFAULT_PORT
 from producer.cli.error_exit import InterruptedByUserError, TerminatedError
 from producer.cli.local.child_processes import (
     Child,
@@ -54,6 +57,21 @@ LOOPBACK = "127.0.0.1"
     help="Port of the metrics; 0: a free one.",
 )
 @click.option("--no-metrics", is_flag=True, help="Do not serve metrics.")
+@click.option("--serve", "serves", is_flag=True, help="Decide turns over HTTP too, as `proctor serve`.")
+@click.option(
+    "--serve-port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port of --serve; 0: a free one.",
+)
+@click.option(
+    "--tokens",
+    "tokens_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Tokens of callers of --serve [default: one token, which is printed].",
+)
 @pass_session
 def command(
     session: Session,
@@ -64,6 +82,9 @@ def command(
     no_flower: bool,
     metrics_port: int,
     no_metrics: bool,
+    serves: bool,
+    serve_port: int,
+    tokens_file: Path | None,
 ) -> int:
     """Run Redis, workers, Flower and the metrics exporter together until Ctrl-C.
 
@@ -72,26 +93,18 @@ def command(
     For one machine: `proctor submit FILE` in another terminal finds them, as every command does. Without a
     URL the Redis is the embedded one of the data folder.
     """
-    if not no_flower:
-        check_port(LOOPBACK, flower_port, option="--flower-port")
-    if not no_metrics:
-        check_port(LOOPBACK, metrics_port, option="--metrics-port")
+    for is_used, option, port in (
+        (not no_flower, "--flower-port", flower_port),
+        (not no_metrics, "--metrics-port", metrics_port),
+        (serves, "--serve-port", serve_port),
+    ):
+        if is_used:
+            check_port(LOOPBACK, port, option=option)
     settings, output, connection = session.settings, session.output, session.access.connection
-    environment = child_environment(settings)
-    if settings.log_format == "auto":  # with a name in front of each line, JSON would be none
-        environment[variable_of("log_format")] = "console"
-    workers = worker_command(settings, processes=processes, in_flight=in_flight, with_parent=True)
     with _metrics(session, None if no_metrics else metrics_port) as taken, ProcessGroup(output) as together:
         output.note(f"Redis    {connection.target.display}{' (embedded)' if connection.embedded else ''}")
         output.note(f"workers  {plural(processes or settings.processes, 'process')}")
-        child = Child.start(
-            "workers",
-            workers,
-            environment=environment,
-            grace_s=settings.grace_s,
-            with_parent=True,
-            returns_items=True,
-        )
+        child = _workers(settings, processes, in_flight)
         together.add(child)
         if not no_flower:
             output.note(f"Flower   http://{LOOPBACK}:{flower_port}")
@@ -104,7 +117,8 @@ def command(
                     READY_S
                 )  # Flower asks workers at its start, and warns of those that are silent
                 together.add(_flower(settings, flower_port))
-            together.watch(essential="workers")
+            with _serving(session, serve_port, tokens_file) if serves else nullcontext():
+                together.watch(essential="workers")
         except TerminatedError:
             return 0
         except KeyboardInterrupt:
@@ -114,6 +128,21 @@ def command(
     return 0
 
 
+def _workers(settings: Settings, processes: int | None, in_flight: int | None) -> Child:
+    """Starts worker processes."""
+    environment = child_environment(settings)
+    if settings.log_format == "auto":  # with a name in front of each line, JSON would be none
+        environment[variable_of("log_format")] = "console"
+    return Child.start(
+        "workers",
+        worker_command(settings, processes=processes, in_flight=in_flight, with_parent=True),
+        environment=environment,
+        grace_s=settings.grace_s,
+        with_parent=True,
+        returns_items=True,
+    )
+
+
 def _metrics(session: Session, port: int | None) -> "AbstractContextManager[int | None]":
     """Serves metrics from a thread of this process, which ends with it; None: does not."""
     if port is None:
@@ -121,6 +150,16 @@ def _metrics(session: Session, port: int | None) -> "AbstractContextManager[int 
     from producer.metrics.exporter import serving  # noqa: PLC0415 - start-up: `--help` must not load it
 
     return serving(session.access.client, LOOPBACK, port)
+
+
+@contextmanager
+def _serving(session: Session, port: int, tokens_file: Path | None) -> Iterator[None]:
+    """Decides turns over HTTP from a thread of this process; at the end it drains before the workers do."""
+    from producer.cli import live_service  # noqa: PLC0415 - start-up: aiohttp costs 150 ms
+
+    with live_service.serving(session, (LOOPBACK, port), tokens_file) as ready:
+        session.output.note(f"serve    {live_service.shown(ready)}")
+        yield
 
 
 def _flower(settings: Settings, port: int) -> Child:

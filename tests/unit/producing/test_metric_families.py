@@ -7,8 +7,10 @@ from typing import Any, Final
 import jsonschema_rs
 import pytest
 import yaml
+from aiohttp.test_utils import make_mocked_request
 
 from producer.metrics.families import FAMILIES
+from producer.serve.metrics import ServeMetrics
 from tests.support.prometheus import DEPLOY, RULES, dashboard, queries
 from tests.support.tree import ROOT
 
@@ -82,6 +84,27 @@ def test_the_table_of_metrics_is_the_code() -> None:
     assert found[1] == families_table(), f"the table should be:\n{families_table()}"
 
 
+def served_table() -> str:
+    """The second table that docs/operations.md should hold, of a service that has met one of everything."""
+    metrics = ServeMetrics(lambda: 0, lambda: 0)
+    metrics.requested(make_mocked_request("GET", "/"), 404)
+    rows = ["| metric | type | labels | meaning |", "| --- | --- | --- | --- |"]
+    for family in metrics.registry.collect():
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = ", ".join(f"`{label}`" for label in family.samples[0].labels if label != "le")
+        rows.append(f"| `{name}` | {family.type} | {labels} | {family.documentation} |")
+    return "\n".join(rows)
+
+
+def test_the_table_of_served_metrics_is_the_code() -> None:
+    """docs/operations.md lists what each server counts."""
+    found = re.search(
+        r"<!-- serve metrics: .*? -->\n(.*?)\n<!-- end of serve metrics -->", OPERATIONS, re.DOTALL
+    )
+    assert found
+    assert found[1] == served_table(), f"the table should be:\n{served_table()}"
+
+
 def test_the_table_of_alerts_is_the_rules_file() -> None:
     """docs/operations.md lists every alert of the rules file, in its order."""
     [group] = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
@@ -116,14 +139,17 @@ def test_panels_do_not_overlap() -> None:
 @pytest.mark.parametrize("text", [RULES.read_text(encoding="utf-8"), json.dumps(dashboard())])
 def test_only_families_that_exist_are_asked_for(text: str) -> None:
     """Alerts and panels name families of the exporter, and nothing that was renamed."""
-    known = {family.name for family in FAMILIES} | {"proctor_call_seconds_bucket"}
+    served = set(NAME.findall(served_table()))
+    histograms = {f"{name}_{part}" for name in served for part in ("bucket", "sum", "count")}
+    known = {family.name for family in FAMILIES} | served | histograms | {"proctor_call_seconds_bucket"}
     assert set(NAME.findall(text)) <= known
 
 
 def test_the_dashboard_shows_every_family() -> None:
     """Each family is in some panel."""
     asked = " ".join(query.expr for query in queries())
-    assert not [family.name for family in FAMILIES if family.name not in asked]
+    names = {family.name for family in FAMILIES} | set(NAME.findall(served_table()))
+    assert not [name for name in names if name not in asked]
 
 
 def test_provisioning_names_what_is_there() -> None:
