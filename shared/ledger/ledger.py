@@ -355,6 +355,7 @@ class Ledger:
         *,
         back: bool,
         hold: bool = False,
+        awaits: bool = False,
         due_ms: int = 0,
         tally: Mapping[str, Mapping[str, int]] | None = None,
     ) -> Committed:
@@ -368,6 +369,7 @@ class Ledger:
             back: give the chunk back: it is closed if nothing is left, else it waits to be published again.
             hold: leave the threads locked for more of their turns; only while the chunk has some there:
                 a lock ends with the lease for those threads alone.
+            awaits: with `back` and `due_ms`, earlier if a thread of the chunk is released by others.
             due_ms: with `back`, not before this time of the caller's clock; 0 at once.
             tally: per run, amounts to add to its counters, which are for display only.
         """
@@ -376,8 +378,9 @@ class Ledger:
             for word, amount in words.items():
                 flat += (of, word, amount)
         counts = (len(flat) // 3, len(threads))
+        then = "hold" if hold else "await" if awaits else KEEP_OR_BACK[back]
         answer = self.caller.run(
-            "commit_threads", run, chunk, token, "hold" if hold else KEEP_OR_BACK[back],
+            "commit_threads", run, chunk, token, then,
             self.delay_ms(due_ms), *counts,
             *flat, *wire.thread_arguments(threads),
         )  # fmt: skip

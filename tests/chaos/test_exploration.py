@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.ledger_model import LedgerModel
-from tests.support.ledger_model_state import Part, Run
+from tests.support.ledger_model_state import Part, Ref, Run
 from tests.support.ledger_simulation import Simulation
 from tests.support.ledger_twin import Twin
 from tests.support.redis_server import RedisServer
@@ -132,7 +132,7 @@ def _always_finished(model: type[LedgerModel]) -> None:
 def _requests_are_not_compared(model: type[LedgerModel]) -> None:
     accept = model.accept_thread
 
-    def hole(self: LedgerModel, run: Run, lease: Any, row: Any, written: set[str]) -> bool:
+    def hole(self: LedgerModel, run: Run, lease: Any, row: Any, written: list[Ref]) -> bool:
         known = self.namespace_of(run).requests
         kept = {name: known.pop(name) for name, _ in row.requests if name in known}
         accepted = accept(self, run, lease, row, written)

@@ -5,7 +5,7 @@ import pytest
 from shared import keys
 from shared.codecs.turn_batches import Block, pack_block, unpack_block
 from shared.errors import RunStateError
-from shared.ledger import PartCommit, ThreadCommit, Try
+from shared.ledger import PartCommit, ThreadCommit, Try, Wake
 from shared.ledger.wire import unpack_dead
 from shared.runs import RunStore
 from tests.support.ledger_runs import (
@@ -53,6 +53,37 @@ def test_a_worker_gets_the_whole_inbox(ledger: TimedLedger) -> None:
     assert ledger.client.exists(keys.run_key("r3")) == 0
     assert first
     assert second
+
+
+@pytest.mark.parametrize("is_decided", [False, True], ids=["turns are left", "turns were decided"])
+@pytest.mark.parametrize("is_late", [False, True], ids=["waits", "comes back late"])
+def test_a_chunk_that_waits_for_a_thread_is_woken_by_its_release(
+    ledger: TimedLedger, *, is_decided: bool, is_late: bool
+) -> None:
+    """Whether or not the holder has decided its turns; one that comes back later does not wait at all."""
+    submit_turns(ledger, "r1", [{"a": [0]}], namespace="shared")
+    if is_decided:
+        submit_turns(ledger, "r2", [{"a": [0]}], namespace="shared")
+    holder = ledger.claim("r1", "0", "token", "w1")
+    if not is_decided:
+        submit_turns(ledger, "r2", [{"a": [0]}], namespace="shared")
+    assert ledger.claim("r2", "0", "other", "w2").busy_threads == 1
+
+    def release() -> list[Wake]:
+        return ledger.commit_threads("r1", "0", "token", threads_of(holder), back=True).wakes
+
+    def wait() -> list[Wake]:
+        due_ms = ledger.clock() + 1000
+        return ledger.commit_threads("r2", "0", "other", [], back=True, awaits=True, due_ms=due_ms).wakes
+
+    first, second = (release, wait) if is_late else (wait, release)
+    assert first() == []
+    assert [wake.run for wake in second()] == ([] if is_late and is_decided else ["r2"])
+    if is_decided and is_late:
+        assert state_of(ledger.client, "r2")["state"] == "finished"
+    else:
+        claim = ledger.claim("r2", "0", "again", "w2")
+        assert (claim.status, claim.busy_threads) == ("done" if is_decided else "ok", 0)
 
 
 def test_turns_enter_a_shared_inbox_when_published(ledger: TimedLedger) -> None:

@@ -172,7 +172,16 @@ class AnyCall(LedgerMachine):
             tally = {name: {"must": 1} for name in RUNS}
             due_ms = self.now_ms + 1000 if claim.busy_threads else 0
             self.do(
-                "commit_threads", run, chunk, token, rows, back=back, due_ms=due_ms, tally=tally, lost=lost
+                "commit_threads",
+                run,
+                chunk,
+                token,
+                rows,
+                back=back,
+                due_ms=due_ms,
+                tally=tally,
+                lost=lost,
+                awaits=back and bool(due_ms),
             )
 
     @rule(names=st.lists(st.sampled_from(["q1", "q2"]), unique=True), namespace=st.sampled_from(["ns", "r0"]))

@@ -24,7 +24,7 @@ from shared.ledger import (
 from shared.ledger.bounds import FIRST_LAYOUT, INBOX_DEPTH, SUSPECT_STRIKES
 from shared.ledger.ledger import NAMESPACE_TTL_S
 from shared.ledger.times import TIMES
-from tests.support.ledger_model_state import Attempts, Lease, Part, Plan, Record, Run
+from tests.support.ledger_model_state import Attempts, Lease, Part, Plan, Record, Ref, Run
 from tests.support.ledger_model_steward import Steward
 
 LOST = Committed("lost", [], "", [])
@@ -248,23 +248,45 @@ class LedgerModel(Steward):
 
     def commit_threads(
         self, run: str, chunk: str, token: str, threads: Sequence[ThreadCommit], *, back: bool,
-        due_ms: int = 0, tally: Mapping[str, Mapping[str, int]] | None = None,
+        awaits: bool = False, due_ms: int = 0, tally: Mapping[str, Mapping[str, int]] | None = None,
     ) -> Committed:  # fmt: skip
         """Writes decided turns, each thread as a whole or not at all."""
         record = self.record(run, chunk)
         if record is None or record.token != token:
             self.state.counters["fenced worker"] += 1
             return LOST
-        found, lease, written = self.state.runs[run], Lease(run, chunk, token), set[str]()
+        found, lease, written = self.state.runs[run], Lease(run, chunk, token), list[Ref]()
         accepted = [self.accept_thread(found, lease, row, written) for row in threads]
-        for of in written & (tally or {}).keys():
+        for of in {ref.run for ref in written} & (tally or {}).keys():
             self.state.runs[of].tally.update((tally or {})[of])
             self.count_outcomes(found.kind, (tally or {})[of])
         if any(accepted) and (record.strikes or 0) > SUSPECT_STRIKES:
             record.strikes = SUSPECT_STRIKES
-        return self.finish(found, chunk, accepted, back=back, due_ms=due_ms)
+        released = [row.thread for row, is_written in zip(threads, accepted, strict=True) if is_written]
+        is_woken = self.wake_awaiting(found, released, written)
+        if awaits and not self.are_held(found, chunk):
+            due_ms = 0
+        done = self.finish(found, chunk, accepted, back=back, due_ms=due_ms, awaits=awaits)
+        return done._replace(wakes=self.top_up(found.kind)) if is_woken and not back else done
 
-    def accept_thread(self, run: Run, lease: Lease, row: ThreadCommit, written: set[str]) -> bool:
+    def wake_awaiting(self, run: Run, released: Sequence[str], written: Sequence[Ref]) -> bool:
+        """Lets chunks wait again that were put aside for threads which are released now."""
+        boxes = [self.namespace_of(run).thread(name).inbox for name in released]
+        is_woken = False
+        for ref in [*written, *(box[0] for box in boxes if box)]:
+            chunk = ref.batch.rpartition(".")[0]
+            record = self.record(ref.run, chunk)
+            if record and record.awaits:
+                self.to_wait(self.state.runs[ref.run], chunk)
+                is_woken = True
+        return is_woken
+
+    def are_held(self, run: Run, chunk: str) -> bool:
+        """Tells whether all threads that a chunk still needs are held by others."""
+        owners = [self.owner(run, part) for part in self.undone(run, chunk)]
+        return all(owner and (owner.run, owner.chunk) != (run.run, chunk) for owner in owners)
+
+    def accept_thread(self, run: Run, lease: Lease, row: ThreadCommit, written: list[Ref]) -> bool:
         """Writes what was decided for one thread, if its lock, its position and its requests fit."""
         namespace = self.namespace_of(run)
         thread = namespace.threads.get(row.thread)
@@ -275,7 +297,7 @@ class LedgerModel(Steward):
         namespace.requests.update(row.requests)
         for part in row.parts:
             ref = thread.inbox[0]
-            written.add(ref.run)
+            written.append(ref)
             generation = self.take(run.namespace, row.thread, part, lease.token)
             if part.dead or generation:
                 self.account_dead(ref, generation, part)
@@ -283,7 +305,9 @@ class LedgerModel(Steward):
         thread.memento, thread.owner, thread.moved = row.memento, None, True
         return True
 
-    def finish(self, run: Run, chunk: str, accepted: list[bool], *, back: bool, due_ms: int) -> Committed:
+    def finish(
+        self, run: Run, chunk: str, accepted: list[bool], *, back: bool, due_ms: int, awaits: bool = False
+    ) -> Committed:
         """Keeps the lease, or gives back what is left of the chunk."""
         if not back:
             return Committed("ok", accepted, run.state, [])
@@ -292,7 +316,7 @@ class LedgerModel(Steward):
         elif run.state == "cancelling":
             self.drop(run, chunk)
         elif due_ms > self.state.now_ms:
-            self.to_parked(run, chunk, self.steady() + due_ms - self.state.now_ms)
+            self.to_parked(run, chunk, self.steady() + due_ms - self.state.now_ms, awaits=awaits)
         else:
             self.to_wait(run, chunk)
         return Committed("ok", accepted, run.state, self.top_up(run.kind))

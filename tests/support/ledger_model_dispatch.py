@@ -152,14 +152,14 @@ class Dispatch:
     def to_wait(self, run: Run, chunk: str) -> None:
         """Lets a chunk wait to be published again."""
         self.end_lease(run, chunk)
-        run.chunks[chunk].state = "W"
+        run.chunks[chunk].state, run.chunks[chunk].awaits = "W", False
         run.waiting.add(chunk)
         self.join_ring(run)
 
-    def to_parked(self, run: Run, chunk: str, due_ms: int) -> None:
-        """Puts a chunk aside until it is due."""
+    def to_parked(self, run: Run, chunk: str, due_ms: int, *, awaits: bool = False) -> None:
+        """Puts a chunk aside until it is due, or one of its threads is released."""
         self.end_lease(run, chunk)
-        run.chunks[chunk].state = "D"
+        run.chunks[chunk].state, run.chunks[chunk].awaits = "D", awaits
         self.kind_of(run).parked[run.run, chunk] = due_ms
         if run.wide:
             left, parts = self.undone(run, chunk), run.plan[chunk].parts

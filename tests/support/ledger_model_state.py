@@ -66,6 +66,8 @@ class Record:
     repeated: int | None = None
     rest: int | None = None
     """Share of its items that it had when it was put aside, in percent; of runs of limited width."""
+    awaits: bool = False
+    """Whether the release of a thread ends its delay."""
     since_ms: int | None = None
     """When its last wake-up was sent, on the ledger clock."""
 

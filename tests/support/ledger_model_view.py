@@ -161,7 +161,7 @@ def _part(part: Any) -> Any:
 def _record(record: Record) -> dict[str, bytes]:
     return _texts(
         st=record.state, own=record.token, w=record.worker, at=record.claimed_ms, k=record.strikes,
-        rest=record.rest, pub=record.repeated, since=record.since_ms,
+        rest=record.rest, awaits=1 if record.awaits else None, pub=record.repeated, since=record.since_ms,
     )  # fmt: skip
 
 

@@ -225,7 +225,15 @@ class Actors(World):
             due_ms = self.now_ms + 1000 if claim.busy_threads else 0
             tally = {wake.run: {"must": len(rows)}, "r0": {"must": 1}}
             done = yield from self.call(
-                "commit_threads", wake.run, wake.chunk, token, rows, back=back, due_ms=due_ms, tally=tally
+                "commit_threads",
+                wake.run,
+                wake.chunk,
+                token,
+                rows,
+                back=back,
+                due_ms=due_ms,
+                tally=tally,
+                awaits=back and bool(due_ms),
             )
             if done.status == "lost" or back:
                 yield from self.send(done.wakes)

@@ -5,8 +5,9 @@
                 └ a run with a model: `worker.executors.live`
 
 A worker decides whatever stands in a thread's inbox, also turns that another run of the namespace put there,
-each by the settings of its own run. Threads that are held elsewhere postpone the chunk for a second. A chunk
-that has cost workers their lives is claimed and committed one turn at a time, so that the bad one is found.
+each by the settings of its own run. Threads that are held elsewhere postpone the chunk until one of them is
+released. A chunk that has cost workers their lives is claimed and committed one turn at a time, so that the
+bad one is found.
 """
 
 import logging
@@ -44,7 +45,7 @@ from worker.lease_table import LOST, Lease
 from worker.process import WorkerProcess
 
 BUSY_MS: Final = 1_000
-"""How long a chunk is postponed that found a thread held by another worker."""
+"""How long a chunk is postponed at most that found a thread held by another worker: its release wakes it."""
 POLICIES: Final = 256
 """Runs whose settings a process keeps."""
 BATCH_TURNS: Final = 1_000
@@ -127,7 +128,9 @@ class TurnsExecutor:
         delays_ms = [BUSY_MS] if claim.busy_threads else []
         if due_ms:
             delays_ms.append(max(1, due_ms - now_ms()))
-        commit_batch(self._process, lease, batch, summary, back=is_over, delay_ms=min(delays_ms, default=0))
+        awaits = is_over and bool(claim.busy_threads) and not due_ms
+        delay_ms = min(delays_ms, default=0)
+        commit_batch(self._process, lease, batch, summary, back=is_over, awaits=awaits, delay_ms=delay_ms)
         return is_over or lease.is_lost
 
     def _execute_live(
@@ -291,6 +294,7 @@ def commit_batch(
     *,
     back: bool = False,
     hold: bool = False,
+    awaits: bool = False,
     delay_ms: int = 0,
 ) -> Sequence[bool]:
     """Commits a batch.
@@ -302,6 +306,7 @@ def commit_batch(
         summary: is added to.
         back: return the chunk.
         hold: keep the threads locked, see `shared.ledger`.
+        awaits: with `delay_ms`, earlier if a thread of the chunk is released, see `shared.ledger`.
         delay_ms: with `back`, not before so long from now.
 
     Returns:
@@ -317,6 +322,7 @@ def commit_batch(
             batch.threads,
             back=back,
             hold=hold,
+            awaits=awaits,
             due_ms=now_ms() + delay_ms if delay_ms else 0,
             tally=batch.tally,
         )

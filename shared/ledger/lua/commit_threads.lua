@@ -1,7 +1,8 @@
 -- Writes what a worker decided for threads of a chunk, each thread as a whole or not at all.
--- With `hold` the threads stay locked: the worker goes on with them, without claiming them again.
+-- With `hold` the threads stay locked: the worker goes on with them, without claiming them again. With `await` the
+-- chunk is given back and postponed until one of its threads is released by others, for the delay at most.
 --
--- ARGV: run, chunk, claim token, back, keep or hold, delay in ms (0: none), number of tally entries, of threads;
+-- ARGV: run, chunk, claim token, back, await, keep or hold, delay in ms (0: none), number of tally entries, of threads;
 --       run, word, amount per tally entry; then for all threads their names, their positions, their new states,
 --       their numbers of parts, their numbers of requests; then per thread
 --       offset, count, '0|' and value, positions of dead turns ('3,5' or '') per part; id and value per request.
@@ -27,6 +28,7 @@ end
 
 local results, done = {}, {}
 local new_positions, new_states, unlocked, accepted = {}, {}, {}, {}
+local has_parked, parked = call('EXISTS', parked_key(run.kind)) == 1, {}
 
 -- Writes the parts of one thread; they follow its inbox from the front. Returns its new position.
 local function take_parts(thread, from, parts, moved)
@@ -40,6 +42,7 @@ local function take_parts(thread, from, parts, moved)
       call('LPUSH', box, ref)
       name, rest = batch .. ':' .. offset, offset + count
     end
+    if has_parked then parked[#parked + 1] = of .. ' ' .. chunk_of(batch) end
     if not results[of] then results[of], done[of] = {}, 0 end
     local rows = results[of]
     rows[#rows + 1] = name
@@ -97,5 +100,10 @@ if #new_positions > 0 then
   end
   if (tonumber(field[2]) or 0) > SUSPECT_STRIKES then call('HSET', record, 'k', SUSPECT_STRIKES) end
 end
-local wakes = ARGV[4] == 'back' and finish_commit(run, chunk, tonumber(ARGV[5])) or {}
+local is_woken, wakes = has_parked and wake_awaiting(run, unlocked, parked), {}
+if ARGV[4] == 'back' or ARGV[4] == 'await' then
+  wakes = finish_commit(run, chunk, tonumber(ARGV[5]), ARGV[4] == 'await')
+elseif is_woken then
+  wakes = top_up(run.kind, TOP_UP)
+end
 return {'ok', wakes, run.state, accepted}

@@ -69,18 +69,22 @@ end
 -- Puts a chunk back among those that wait, at its place in the run.
 local function to_wait(run, chunk, left)
   local record = chunk_key(run.id, chunk)
-  if unlease(run, chunk, left) then call('HDEL', record, 'own', 'w', 'at') end
+  local claimed_at, state = unlease(run, chunk, left)
+  if claimed_at then call('HDEL', record, 'own', 'w', 'at') end
+  if state == 'D' then call('HDEL', record, 'awaits') end
   call('HSET', record, 'st', 'W')
   call('ZADD', wait_key(run.id), order(chunk), chunk)
   join_ring(run)
 end
 
--- Puts a chunk aside until a moment of the steady clock. A run of limited width had left the ring when it was full;
--- when the chunk comes back, it counts by the items that it still has.
-local function to_parked(run, chunk, left, due)
+-- Puts a chunk aside until a moment of the steady clock, or with `awaits` until a thread of its is released, if that
+-- is earlier. A run of limited width had left the ring when it was full; when the chunk comes back, it counts by the
+-- items that it still has.
+local function to_parked(run, chunk, left, due, awaits)
   local record = chunk_key(run.id, chunk)
   if unlease(run, chunk, left) then call('HDEL', record, 'own', 'w', 'at') end
   call('HSET', record, 'st', 'D')
+  if awaits then call('HSET', record, 'awaits', 1) end
   call('ZADD', parked_key(run.kind), due, run.id .. ' ' .. chunk)
   if not run.wide then return end
   local _, _, _, parts = plan_entry(run, chunk)
@@ -151,16 +155,27 @@ local function drop_admitted(run)
   end
 end
 
--- The worker gives the chunk back: ended when nothing is left, else it waits, or is postponed by `delay` ms.
-local function finish_commit(run, chunk, delay)
+-- Whether all threads of a chunk's parts are held by leases of other chunks.
+local function are_held(run, chunk, left)
+  local names, own = {}, run.id .. ' ' .. chunk .. ' '
+  for at, part in ipairs(left) do names[at] = part[2] end
+  for _, owner in ipairs(call('HMGET', owners_key(run.ns), unpack(names))) do
+    if not owner or string.sub(owner, 1, #own) == own then return false end
+  end
+  return true
+end
+
+-- The worker gives the chunk back: ended when nothing is left, else it waits, or is postponed by `delay` ms, with
+-- `awaits` only while others hold all its threads.
+local function finish_commit(run, chunk, delay, awaits)
   local generation, _, _, parts = plan_entry(run, chunk)
   local left = undone(run, generation, parts)
   if #left == 0 then
     close(run, chunk)
   elseif run.state == 'cancelling' then
     drop(run, chunk, left)
-  elseif delay > 0 then
-    to_parked(run, chunk, left, steady() + delay)
+  elseif delay > 0 and not (awaits and not are_held(run, chunk, left)) then
+    to_parked(run, chunk, left, steady() + delay, awaits)
   else
     to_wait(run, chunk, left)
   end

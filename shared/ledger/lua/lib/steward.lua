@@ -133,6 +133,25 @@ local function wait_again(run, chunk)
   to_wait(run, chunk, undone(run, generation, parts))
 end
 
+-- Lets chunks wait again that were put aside for threads which are released now: `chunks`, of which turns were
+-- decided just now, and those that have turns at the front of `threads`. Returns whether there are any.
+local function wake_awaiting(run, threads, chunks)
+  for _, thread in ipairs(threads) do
+    local id, batch = string.match(call('LINDEX', inbox_key(run.ns, thread), 0) or '', '^(%S+) (%S+) ')
+    if id then chunks[#chunks + 1] = id .. ' ' .. chunk_of(batch) end
+  end
+  local is_woken = false
+  for _, member in ipairs(chunks) do
+    local id, chunk = run_and_chunk(member)
+    local of = call('HEXISTS', chunk_key(id, chunk), 'awaits') == 1 and read_run(id)
+    if of and not of.alien then
+      wait_again(of, chunk)
+      is_woken = true
+    end
+  end
+  return is_woken
+end
+
 -- What a tick does for one kind: removes dead workers, ends leases that ran out, repeats wake-ups that are
 -- overdue, and lets delayed chunks wait again when they are due.
 local function heal(kind, wakes)

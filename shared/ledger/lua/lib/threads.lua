@@ -12,6 +12,11 @@ local function batch_generation(batch)
   return string.match(batch, '^(%d+)%.%d+%.%d+$') or '0'
 end
 
+-- The chunk that a batch is of: '17' of '17.3'. One that was taken apart is not found by it.
+local function chunk_of(batch)
+  return string.match(batch, '^(.*)%.%d+$')
+end
+
 -- Whether a generation of a run asks models again, whatever answers are stored: 1 or 0.
 local function asks_anew(id, generation)
   local anew = call('HGET', run_key(id), 'anew')
