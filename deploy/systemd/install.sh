@@ -44,7 +44,7 @@ install_units() {
 
 uninstall() {
   if [ -z "$root" ] && [ -d /run/systemd/system ]; then
-    systemctl disable --now proctor.target 'proctor-worker@*.service' proctor-flower.service proctor-metrics.service || true
+    systemctl disable --now proctor.target 'proctor-worker@*.service' proctor-flower.service proctor-metrics.service proctor-serve.service || true
   fi
   for unit in "$here"/*.service "$here"/*.target; do rm -f "$units/$(basename "$unit")"; done
   # Only what was made here is removed: an environment with our command in it.

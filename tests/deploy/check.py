@@ -27,10 +27,15 @@ from tests.support.tree import ROOT
 DEPLOY: Final = ROOT / "deploy"
 KUBERNETES: Final = tuple(f"1.{minor}" for minor in range(29, 38))
 """Versions that kubernetes/ is checked for; 1.29 is the oldest that the documentation names."""
-OVERLAYS: Final = ("small", "production")
+OVERLAYS: Final = ("small", "production", "serving")
 RENDERED: Final = (*(f"overlays/{name}" for name in OVERLAYS), "submit")
 """The folders of kubernetes/ that people apply."""
-UNITS: Final = ("proctor-worker@.service", "proctor-flower.service", "proctor-metrics.service")
+UNITS: Final = (
+    "proctor-worker@.service",
+    "proctor-flower.service",
+    "proctor-metrics.service",
+    "proctor-serve.service",
+)
 MOST_EXPOSURE: Final = 30
 """In tenths: `systemd-analyze security` rates a unit from 0.0 (closed) to 10.0 (open)."""
 YAML_RULES: Final = json.dumps(

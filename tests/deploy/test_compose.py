@@ -51,7 +51,7 @@ def test_ports_are_open_on_loopback_only(name: str) -> None:
     """What is published is published to this machine; Redis and the exporter are not published at all."""
     ports = services()[name].get("ports", [])
     assert all(port.startswith("127.0.0.1:") for port in ports)
-    assert not ports or name in {"flower", "prometheus", "grafana"}
+    assert not ports or name in {"flower", "prometheus", "grafana", "serve"}
 
 
 @pytest.mark.parametrize("name", [name for name, each in services().items() if is_ours(each["image"])])

@@ -27,11 +27,12 @@ def test_there_is_more_time_to_stop_than_the_grace_period(name: str) -> None:
 
 @pytest.mark.parametrize("name", units())
 def test_secrets_are_credentials(name: str) -> None:
-    """Each variable that names a secret's file names a credential that the unit loads from /etc/proctor."""
+    """Each variable and argument that names a secret's file names a credential that the unit loads."""
     loaded = dict(line.split(":") for line in units()[name]["Service"]["LoadCredential"].splitlines())
     files = {key: value for key, value in environment_of(name).items() if key.endswith("_FILE")}
     assert "PROCTOR_REDIS_URL_FILE" in files
-    assert {value.removeprefix("%d/") for value in files.values()} == set(loaded)
+    arguments = [word for word in units()[name]["Service"]["ExecStart"].split() if word.startswith("%d/")]
+    assert {value.removeprefix("%d/") for value in (*files.values(), *arguments)} == set(loaded)
     assert all(path == f"/etc/proctor/{credential}" for credential, path in loaded.items())
 
 
