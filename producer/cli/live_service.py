@@ -18,6 +18,7 @@ from producer.serve import http_service
 from producer.serve.tokens import DEFAULT_NAMESPACE, Tokens, new_token, read_tokens
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.kinds import TURNS
+from shared.ledger import Keep
 from shared.server.client import follow_master
 from shared.settings import variable_of
 
@@ -47,6 +48,8 @@ def serve(
     address: tuple[str, int],
     tokens_file: Path | None,
     models: ModelOptions,
+    *,
+    keep_turns: int,
     processes: int | None,
 ) -> int:
     """Serves until a signal.
@@ -82,7 +85,8 @@ def serve(
                 follow_master(access.client)
             workers.ensure_running()
 
-        options = http_service.ServeOptions(tokens, SummaryPolicy.GUARDRAIL.value, live)
+        keep = _keep(session)._replace(turns=keep_turns)
+        options = http_service.ServeOptions(tokens, SummaryPolicy.GUARDRAIL.value, live, keep=keep)
         http_service.serve(access, options, address, tell, care)
     return 0
 
@@ -96,7 +100,7 @@ def serving(session: Session, address: tuple[str, int], tokens_file: Path | None
         InfrastructureError: the port cannot be had.
     """
     token, tokens = _tokens(session, tokens_file)
-    options = http_service.ServeOptions(tokens, SummaryPolicy.GUARDRAIL.value)
+    options = http_service.ServeOptions(tokens, SummaryPolicy.GUARDRAIL.value, keep=_keep(session))
     access, stop = session.access.connect(), asyncio.Event()
     listens: Future[tuple[str, asyncio.AbstractEventLoop]] = Future()
 
@@ -128,3 +132,10 @@ def _tokens(session: Session, file: Path | None) -> tuple[str | None, Tokens]:
     for warning in tokens.warnings:
         session.output.warn(warning)
     return token, tokens
+
+
+def _keep(session: Session) -> Keep:
+    """Returns how much is kept: no text longer than texts are."""
+    usual, texts_ttl_s = Keep(), session.settings.texts_ttl_s
+    longest_ms = usual.turns_ms if texts_ttl_s is None else 1000 * texts_ttl_s
+    return usual._replace(turns_ms=min(usual.turns_ms, longest_ms))

@@ -3,6 +3,7 @@
 python -m tests.benchmarks.bench                        # all of them, at most ten minutes
 python -m tests.benchmarks.bench turns --scale 0.1      # one of them, with a tenth of the turns
 python -m tests.benchmarks.bench growth                 # large runs, twenty minutes, only when named
+python -m tests.benchmarks.bench served --scale 50      # memory over a million served turns, only when named
 """
 
 import argparse
@@ -18,6 +19,7 @@ from tests.benchmarks import (
     bench_queries,
     bench_sandbox,
     bench_scrape,
+    bench_served,
     bench_start,
     bench_turns,
 )
@@ -34,7 +36,7 @@ BENCHES: Final[Mapping[str, Bench]] = {
     "scrape": bench_scrape.measured,
     "pages": bench_pages.measured,
 }
-LONG: Final[Mapping[str, Bench]] = {"growth": bench_growth.measured}
+LONG: Final[Mapping[str, Bench]] = {"growth": bench_growth.measured, "served": bench_served.measured}
 """Measured only when they are named."""
 OUTPUT: Final = ROOT / "build" / "bench.json"
 

@@ -32,6 +32,14 @@ DEFAULT_PORT = 7358
     help="Tokens of callers, each with its namespace [default: one token, which is printed].",
 )
 @option_group("models", ModelOptions, models="Model that answers turns; without one they are decided only.")
+@click.option(
+    "--keep-turns",
+    type=click.IntRange(1),
+    default=100_000,
+    show_default=True,
+    metavar="N",
+    help="Latest turns to keep in full, with the requests that they answered, for a day at most.",
+)  # fmt: skip - one option, one paragraph
 @click.option("--processes", type=click.IntRange(0, 256), metavar="N", help="Worker processes [default: 1].")
 @pass_session
 def command(
@@ -41,6 +49,7 @@ def command(
     port: int,
     tokens_file: Path | None,
     models: ModelOptions,
+    keep_turns: int,
     processes: int | None,
 ) -> int:
     """Decide turns of conversations over HTTP, while people talk.
@@ -54,4 +63,6 @@ def command(
         raise UsageError("--max-cost is for runs, which end", hint="limit the calls: proctor limits")
     from producer.cli import live_service  # noqa: PLC0415 - start-up: aiohttp costs 150 ms
 
-    return live_service.serve(session, (host, port), tokens_file, models, processes)
+    return live_service.serve(
+        session, (host, port), tokens_file, models, keep_turns=keep_turns, processes=processes
+    )
