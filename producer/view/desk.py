@@ -7,9 +7,13 @@ from producer.access import Access
 from producer.fleet_state import Bounds, Overview, is_of_run, read_bounds, read_overview, state_text
 from producer.text import count, duration, plural
 from producer.view.run_lines import RunLine, lines_of
+from producer.view.stream_lines import DAY_HOURS, StreamCard, stream_card
 from shared.clock import now_ms
+from shared.errors import UnknownRunError
 from shared.kinds import Kind, kind_named
+from shared.ledger.bounds import HOUR_MS
 from shared.runs import RunInfo
+from shared.runs.served import PREFIX, StreamState
 from shared.runs.waiting import describe_limits
 
 MOST_RUNS: Final = 10_000
@@ -43,6 +47,7 @@ class RunsLook(NamedTuple):
     runs: Sequence[RunInfo]
     overview: Overview
     bounds: Sequence[Bounds]
+    streams: Sequence[StreamState] = ()
 
     @property
     def worked_on(self) -> frozenset[Kind]:
@@ -58,7 +63,31 @@ def look(access: Access, most: int = MOST_RUNS) -> RunsLook:
     """
     runs = access.impatient_store.list(limit=most)
     overview = read_overview(access.client, access.queue_lengths(), runs[:WATCHED])
-    return RunsLook(runs, overview, read_bounds(access.ledger.caller, None))
+    store, now = access.impatient_store, now_ms()
+    streams = [store.stream(name).state(now) for name in store.namespaces_served()]
+    return RunsLook(runs, overview, read_bounds(access.ledger.caller, None), streams)
+
+
+class StreamLook(NamedTuple):
+    """What the page of a stream shows beside its turns."""
+
+    state: StreamState
+    card: StreamCard
+
+
+def stream_look(access: Access, namespace: str) -> StreamLook:
+    """Reads the totals of a stream.
+
+    Raises:
+        UnknownRunError: there is no such stream.
+        RedisUnreachableError: Redis is away.
+    """
+    store, now = access.impatient_store, now_ms()
+    if namespace not in store.namespaces_served():
+        raise UnknownRunError(f"there is no stream {PREFIX}{namespace}", run=PREFIX + namespace)
+    stream = store.stream(namespace)
+    state = stream.state(now)
+    return StreamLook(state, stream_card(state, stream.hours(now - (DAY_HOURS - 1) * HOUR_MS, now)))
 
 
 def run_lines(found: RunsLook) -> list[RunLine]:

@@ -10,15 +10,18 @@ import msgspec
 from producer.access import Access
 from producer.following import Meter, Progress
 from producer.following.follower import Follower
+from producer.streams import is_stream
 from producer.view import desk, html_pages
 from producer.view.cards import Card, RunPace, card_of
 from producer.view.links import Links
+from producer.view.stream_lines import stream_line
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError, UnknownRunError
 from shared.runs import RunInfo
+from shared.runs.served import PREFIX
 
 ALL_RUNS: Final = ""
-"""The topic of the page of all runs; others are ids of runs."""
+"""The topic of the page of all runs; others are ids of runs, and names of streams."""
 EVERY_S: Final = 0.5
 """Between two looks at the fleet and at runs that have ended."""
 AWAY: Final = "Redis does not answer; this page goes on when it is back."
@@ -54,7 +57,7 @@ class Following:
         """Yields what is to be shown of a topic."""
         while True:
             try:
-                async for shown in self._run(topic) if topic else self._runs():
+                async for shown in self._shown(topic):
                     yield _message(shown)
             except UnknownRunError:
                 yield _message(PageParts(away="This run is gone: it was removed, or it expired."))
@@ -62,6 +65,18 @@ class Following:
             except RedisUnreachableError:
                 yield _message(PageParts(away=AWAY))
                 await asyncio.to_thread(self._access.revive)
+            await asyncio.sleep(EVERY_S)
+
+    def _shown(self, topic: str) -> AsyncIterator[PageParts]:
+        if topic == ALL_RUNS:
+            return self._runs()
+        return self._stream(topic.removeprefix(PREFIX)) if is_stream(topic) else self._run(topic)
+
+    async def _stream(self, namespace: str) -> AsyncIterator[PageParts]:
+        """Yields the totals of a stream."""
+        while True:
+            found = await asyncio.to_thread(desk.stream_look, self._access, namespace)
+            yield PageParts({"card": html_pages.stream_card_html(found.card)}, str(found.state.last))
             await asyncio.sleep(EVERY_S)
 
     async def _runs(self) -> AsyncIterator[PageParts]:
@@ -78,7 +93,7 @@ class Following:
                 workers = int(info.kind in found.worked_on)
                 cards.append(card_of(info, RunPace(per_s, why, workers=workers), now_ms()))
             parts = {
-                "live": html_pages.cards_html(cards, self._links),
+                "live": html_pages.live_html(list(map(stream_line, found.streams)), cards, self._links),
                 "fleet": html_pages.fleet_html(desk.fleet_box(found)),
             }
             state = " ".join(f"{info.run}:{info.state}" for info in found.runs)

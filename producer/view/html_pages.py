@@ -15,7 +15,8 @@ from producer.view.desk import FleetBox
 from producer.view.history import RunHistory
 from producer.view.links import Links
 from producer.view.run_lines import RunsQuery, RunsTable
-from shared.kinds import Kind, kind_named
+from producer.view.stream_lines import HEADINGS, StreamCard, StreamLine, TurnsList
+from shared.kinds import TURNS, Kind, kind_named
 from shared.names import Outcome
 from shared.runs import RunInfo
 
@@ -49,21 +50,41 @@ class RunsView(NamedTuple):
     fleet: FleetBox
     history: RunHistory | None = None
     """Of the runs of one name."""
+    streams: Sequence[StreamLine] = ()
 
 
 def runs_page(view: RunsView, links: Links) -> bytes:
     """Writes the page of all runs."""
-    table, query, cards, fleet, _ = view
-    live, beside = (markup(part) for part in (cards_html(cards, links), fleet_html(fleet)))
+    table, query, cards, fleet = view.table, view.query, view.cards, view.fleet
+    live, beside = (markup(part) for part in (live_html(view.streams, cards, links), fleet_html(fleet)))
     words = {name: str(value) for name, value in query._asdict().items() if value and name != "page"}
     body = fill(TEMPLATE, "runs", table, query, words, live, beside, links, view.history)
     title = f"{len(cards)} running · Proctor" if cards else "Runs · Proctor"
     return framed(Frame(title, links, topic=""), body)
 
 
-def cards_html(cards: Sequence[Card], links: Links) -> str:
-    """Writes the runs that go on."""
-    return fill(TEMPLATE, "cards", cards, links).decode()
+def live_html(streams: Sequence[StreamLine], cards: Sequence[Card], links: Links) -> str:
+    """Writes streams, and the runs that go on."""
+    return (fill(TEMPLATE, "streams", streams, links) + fill(TEMPLATE, "cards", cards, links)).decode()
+
+
+def stream_card_html(card: StreamCard) -> str:
+    """Writes the totals of a stream."""
+    return fill(TEMPLATE, "totals", card, HEADINGS).decode()
+
+
+def stream_page(card: StreamCard, turns: TurnsList, last_hour: str, links: Links) -> bytes:
+    """Writes the page of a stream: its totals, then a page of its latest turns.
+
+    Args:
+        card: its totals.
+        turns: the page of turns.
+        last_hour: name of the part of it that is reported.
+        links: addresses.
+    """
+    lines = [(item_line(item, TURNS, is_open=False), time) for item, time in turns.items]
+    frame = Frame(f"{card.name} · Proctor", links, card.name, [("Runs", links.to())])
+    return framed(frame, fill(TEMPLATE, "stream", card, HEADINGS, turns, lines, last_hour, links))
 
 
 def card_html(card: Card, links: Links) -> str:

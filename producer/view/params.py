@@ -1,7 +1,7 @@
 """What addresses ask for, typed: the parts of their paths, and what stands behind the question mark."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
@@ -37,6 +37,8 @@ class QueryParams(msgspec.Struct, frozen=True):
     part: bool = False
     """Whether a part is wanted, without the page around it."""
     topic: str = ""
+    before: Annotated[str, msgspec.Meta(pattern="^([0-9]+-[0-9]+)?$")] = ""
+    """Name of a page of a stream; empty: the newest."""
     baseline: str = ""
     """The run that others are compared with; empty: the earliest."""
     view: Literal["", "answers", "cases"] = ""

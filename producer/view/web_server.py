@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -25,6 +26,7 @@ from producer.report_files import ReportStream
 from producer.row_filter import parse_filter
 from producer.row_reader import RowReader, RowsPage, state_of
 from producer.stored_runs import SEARCHED, runs_before
+from producer.streams import is_stream
 from producer.text import plural
 from producer.view import desk, html_pages
 from producer.view.cards import ACTIONS, Card, RunPace, card_of
@@ -41,10 +43,15 @@ from producer.view.request_guard import dress, guard
 from producer.view.review import ReviewPages
 from producer.view.row_finder import RowFinder
 from producer.view.run_lines import RunsQuery, table_of
+from producer.view.stream_lines import stream_line, turns_list
 from shared.clock import now_ms
 from shared.errors import ProctorError, UnknownRunError, UsageError
+from shared.kinds import TURNS
+from shared.ledger.bounds import HOUR_MS
 from shared.names import Outcome
 from shared.runs import RunInfo
+from shared.runs.info import window_info
+from shared.runs.served import LAST, PREFIX, Window
 
 LOOPBACK: Final = "127.0.0.1"
 STATIC: Final[Mapping[str, tuple[str, str]]] = {
@@ -113,7 +120,8 @@ class Pages:
         named = [info for info in found.runs if query.name and info.title == query.name]
         named = [info for info in named if info.kind is named[0].kind]
         course = history_of(query.name, named, _settings_of) if named else None
-        view = html_pages.RunsView(table, query, cards, desk.fleet_box(found), course)
+        streams = list(map(stream_line, found.streams))
+        view = html_pages.RunsView(table, query, cards, desk.fleet_box(found), course, streams)
         return html_pages.runs_page(view, self._links)
 
     async def run(self, request: web.Request) -> web.Response:
@@ -122,7 +130,23 @@ class Pages:
             await asyncio.to_thread(self._run, _path(request).run, typed(request.query, QueryParams))
         )
 
+    def _stream(self, name: str, asked: QueryParams) -> bytes:
+        found, store, now = (
+            desk.stream_look(self._access, name.removeprefix(PREFIX)),
+            self._access.impatient_store,
+            now_ms(),
+        )
+        namespace = found.state.namespace
+        page = store.stream(namespace).page(asked.before or LAST)
+        last_hour = Window(namespace, now - HOUR_MS, now)
+        shown = kinds.of(TURNS).shown(window_info(last_hour))
+        items = [shown(each.row) for each in page.rows]
+        turns = turns_list(page, items, found.state, is_newest=not asked.before)
+        return html_pages.stream_page(found.card, turns, last_hour.name, self._links)
+
     def _run(self, run: str, asked: QueryParams) -> bytes:
+        if is_stream(run):
+            return self._stream(run, asked)
         info = self._access.impatient_store.info(run)
         store = self._access.impatient_store
         earlier = next(runs_before(store.list(limit=SEARCHED, kind=info.kind), info), None)
@@ -168,21 +192,31 @@ class Pages:
 
     def _item(self, run: str, item: str, *, is_part: bool) -> bytes:
         store = self._access.impatient_store
-        info = store.info(run)
-        reader = RowReader(store, info)
-        position = position_of(item, info.kind)
-        row = None if position is None else reader.row(position)
+        is_part_of_stream = is_stream(run)
+        info = self._stream_info(run) if is_part_of_stream else store.info(run)
+        position, row = position_of(item, info.kind), None
+        if is_part_of_stream and position is not None:
+            served = store.stream(info.namespace).row(position)
+            row = served and served.row
+        elif position is not None:
+            row = RowReader(store, info).row(position)
         if row is None:
             raise UnknownRunError(f"{run} has no item {item}", run=run)
         write = kinds.of(info.kind).item_html(info, partial(store.file, run))
         view = html_pages.ItemView(
             id=item_id(info.kind, row.index),
-            item=reader.shown(row),
+            item=kinds.of(info.kind).shown(info)(row),
             body=write(row) if write is not None and row.code else None,
             info=info,
-            actions=[("again", "Ask this again")] if info.is_final else [],
+            actions=[("again", "Ask this again")] if info.is_final and not is_part_of_stream else [],
         )
         return (html_pages.item_html if is_part else html_pages.item_page)(view, self._links)
+
+    def _stream_info(self, name: str) -> RunInfo:
+        """Describes a stream as the run of its turns."""
+        now = now_ms()
+        whole = window_info(Window(name.removeprefix(PREFIX), now, now))
+        return replace(whole, run=name, snapshot={"name": name})
 
     async def report(self, request: web.Request) -> web.StreamResponse:
         """Sends the report of a run, as `proctor report RUN -o FILE.html` writes it."""

@@ -354,24 +354,10 @@ class RunStore:
         return self._read(lambda: waiting.read_workers(self._client, kind.name))
 
     def _window(self, window: Window) -> RunInfo:
-        """Describes a part of a stream as a run that has ended; it is read whole for that, once."""
+        """Describes a part of a stream; it is read whole for that, once."""
         if window not in self._windows:
             total, threads = self.stream(window.namespace).extent(window)
-            self._windows[window] = RunInfo(
-                run=window.name,
-                kind=TURNS,
-                state=RunState.FINISHED,
-                namespace=window.namespace,
-                created_ms=window.since_ms,
-                sealed_ms=window.since_ms,
-                finished_ms=window.until_ms,
-                total=total,
-                done=total,
-                tally={},
-                threads=threads,
-                generation=0,
-                snapshot={"source": "proctor serve"},
-            )
+            self._windows[window] = window_info(window, total, threads)
         return self._windows[window]
 
     def _names(self, first: int, last: int) -> Sequence[str]:
@@ -406,6 +392,25 @@ class RunStore:
 
     def _read(self, read: Callable[[], T]) -> T:
         return patiently(read, self._patience_s, client=self._client)
+
+
+def window_info(window: Window, total: int = 0, threads: int = 0) -> RunInfo:
+    """Describes a part of a stream as a run that has ended."""
+    return RunInfo(
+        run=window.name,
+        kind=TURNS,
+        state=RunState.FINISHED,
+        namespace=window.namespace,
+        created_ms=window.since_ms,
+        sealed_ms=window.since_ms,
+        finished_ms=window.until_ms,
+        total=total,
+        done=total,
+        tally={},
+        threads=threads,
+        generation=0,
+        snapshot={"source": "proctor serve"},
+    )
 
 
 def _info(run: str, fields: Mapping[bytes, bytes], threads: int, spent: bytes | None) -> RunInfo | None:

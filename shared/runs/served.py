@@ -133,6 +133,8 @@ class StreamState(NamedTuple):
     """When the oldest turn that is kept ended; None: none is kept."""
     kept: int
     """Turns that are kept in full."""
+    last: int
+    """The number of the latest turn, from 0."""
 
     @property
     def name(self) -> str:
@@ -247,11 +249,12 @@ class ServedStream:
         today = merged(self.hours(int(midnight.timestamp() * 1000), now_ms))
         oldest, newest = self._range(FIRST, LAST, 1), self._newest()
         if not newest:
-            return StreamState(self.namespace, today, 0.0, None, 0)
+            return StreamState(self.namespace, today, 0.0, None, 0, -1)
         earlier = self._range(str(now_ms - 1000 * RATE_S), FIRST, 1, newest_first=True)
         since = earlier[0].last if earlier else oldest[0].first - 1
         per_s = round((newest.last - since) / RATE_S, 2)
-        return StreamState(self.namespace, today, per_s, oldest[0].at_ms, newest.last - oldest[0].first + 1)
+        kept = newest.last - oldest[0].first + 1
+        return StreamState(self.namespace, today, per_s, oldest[0].at_ms, kept, newest.last)
 
     def _newest(self) -> _Entry | None:
         return next(iter(self._range(LAST, FIRST, 1, newest_first=True)), None)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.benchmarks.bench import BENCHES, LONG
+from tests.benchmarks.bench import BENCHES
 from tests.benchmarks.line_chart import Line, line_chart
 from tests.benchmarks.results import Figure, Report, read
 from tests.support.document_blocks import save, table
@@ -19,7 +19,7 @@ DOCUMENT: Final = ROOT / "docs" / "performance.md"
 FOLDER: Final = DOCUMENT.with_suffix("")
 WORKLOADS: Final[Mapping[str, Sequence[str]]] = {
     "bench": tuple(BENCHES),
-    "growth": tuple(LONG),
+    "growth": ("growth",),
     "peers": ("peers",),
 }
 """Workloads that the document shows, by the name of the file with their measurements."""

@@ -1,10 +1,14 @@
-"""Commands that read a stream of served turns: lists, results, reports and comparisons of parts of it."""
+"""Commands and pages that read a stream of served turns, and parts of it by their time."""
 
+import asyncio
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -16,6 +20,7 @@ from shared.ledger import Keep
 from shared.settings import Settings
 from tests.support.inline_worker import InlineWorker
 from tests.support.schemas import hold
+from tests.support.viewed_runs import access_to, at, get, served, told
 
 if TYPE_CHECKING:
     import redis
@@ -101,3 +106,44 @@ def test_parts_of_a_stream_are_reported_as_runs_are(
         refused(arguments, problem)
     serve("hm", namespace="shop")
     refused(("results", "served"), "there are 2 streams: served:shop, served:live")
+
+
+def test_a_stream_has_a_page_that_is_live(serve: Serve, redis_url: str, tmp_path: Path) -> None:
+    """Totals of today and by the hour, latest turns page by page, one turn, the report of an hour."""
+    serve(*["hm", "ok"] * 30)
+    with access_to(redis_url, tmp_path) as access, served(access) as address:
+
+        def page(path: str, **query: str) -> str:
+            status, body = asyncio.run(get(at(address, path, **query)))
+            assert status == 200, body
+            return body
+
+        def status_of(path: str, **query: str) -> int:
+            return asyncio.run(get(at(address, path, **query)))[0]
+
+        assert "60 turns today" in page("/")
+        assert "0 must, 30 should, 30 skip" in page("/")
+        newest = page("/run/served:live")
+        assert "30 (50.0%)" in newest
+        assert "Rule 5" in newest
+        assert newest.index('data-id="59"') < newest.index('data-id="10"')
+        older = re.search(r'href="([^"]+)" rel="next"', newest)
+        assert older is not None
+        _, _, words = older[1].replace("&amp;", "&").partition("?")
+        last = page("/run/served:live", before=parse_qs(words)["before"][0])
+        assert ('data-id="9"' in last, 'data-id="10"' in last, 'rel="next"' in last) == (True, False, False)
+        turn = page("/run/served:live/item/turn-58", part="1")
+        assert "t58/m58" in turn
+        assert "Ask this again" not in turn
+        assert status_of("/run/served:live/item/turn-60") == 404
+        assert status_of("/run/served:no") == 404
+        assert status_of("/run/served:live", before="x") == 400
+        hour = re.search(r'href="(/run/served[^"]+/report)\?', newest)
+        assert hour is not None
+        assert "60 turns" in page(hour[1])
+
+        live = asyncio.run(told(at(address, "/live", topic="served:live"), "served:live"))
+        assert live["state"] == "59"
+        serve("hm")
+        live = asyncio.run(told(at(address, "/live", topic="served:live"), ">61<"))
+        assert live["state"] == "60"

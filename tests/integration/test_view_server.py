@@ -16,7 +16,7 @@ from producer.access import Access
 from producer.view.request_guard import TOKEN_HEADER
 from tests.support.case_pages import rows_of
 from tests.support.redis_server import RedisServer
-from tests.support.viewed_runs import OUTPUTS, TOKEN, access_to, answer, cases_run, get, served
+from tests.support.viewed_runs import OUTPUTS, TOKEN, access_to, answer, at, cases_run, get, served, told
 
 if TYPE_CHECKING:
     import redis
@@ -39,30 +39,10 @@ def address(access: Access) -> Iterator[str]:
         yield found
 
 
-def at(address: str, path: str, **query: Any) -> str:
-    """Another address of the same server, with its token."""
-    base, words = (
-        address.split("/?", maxsplit=1)[0],
-        "".join(f"&{name}={value}" for name, value in query.items()),
-    )
-    return f"{base}{path}?token={TOKEN}{words}"
-
-
 async def post(address: str, **headers: str) -> tuple[int, dict[str, Any]]:
     """Status and document of an action."""
     async with ClientSession() as session, session.post(address, headers=headers) as found:
         return found.status, json.loads(text) if (text := await found.text()).startswith("{") else {}
-
-
-async def told(address: str, wanted: str) -> dict[str, Any]:
-    """Listens until a message contains a text."""
-    async with ClientSession() as session, session.get(address) as found:
-        assert found.headers["Content-Type"].startswith("text/event-stream")
-        async for line in found.content:
-            if line.startswith(b"data: ") and wanted in line.decode():
-                message: dict[str, Any] = json.loads(line[6:])
-                return message
-    raise AssertionError(f"the stream ended without {wanted}")
 
 
 def test_nothing_is_answered_without_the_token(address: str, redis_client: "redis.Redis") -> None:

@@ -92,3 +92,23 @@ async def get(address: str, **headers: str) -> tuple[int, str]:
     """Status and text of a page."""
     async with ClientSession() as session, session.get(address, headers=headers) as found:
         return found.status, await found.text()
+
+
+def at(address: str, path: str, **query: Any) -> str:
+    """Another address of the same server, with its token."""
+    base, words = (
+        address.split("/?", maxsplit=1)[0],
+        "".join(f"&{name}={value}" for name, value in query.items()),
+    )
+    return f"{base}{path}?token={TOKEN}{words}"
+
+
+async def told(address: str, wanted: str) -> dict[str, Any]:
+    """Listens until a message contains a text."""
+    async with ClientSession() as session, session.get(address) as found:
+        assert found.headers["Content-Type"].startswith("text/event-stream")
+        async for line in found.content:
+            if line.startswith(b"data: ") and wanted in line.decode():
+                message: dict[str, Any] = json.loads(line[6:])
+                return message
+    raise AssertionError(f"the stream ended without {wanted}")

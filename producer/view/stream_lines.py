@@ -1,0 +1,106 @@
+"""Streams of served turns as pages have them: a line among the runs, totals of a day by the hour; pure."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from producer.report.shown_item import ShownItem
+from producer.text import count, latency, percent, plural, rate
+from producer.turns.documents import RULES
+from producer.turns.stream_totals import decisions_of, errors_of, latency_of, rules_of
+from shared.runs.served import HourTotals, ServedPage, StreamState
+
+DAY_HOURS: Final = 24
+"""Hours that the page of a stream lists."""
+NOTHING: Final = ""
+
+
+class StreamLine(NamedTuple):
+    """A stream among the runs."""
+
+    name: str
+    today: str
+    rate: str
+    decisions: str
+
+
+class HourLine(NamedTuple):
+    """An hour in the table of a stream."""
+
+    hour: str
+    """In UTC."""
+    cells: Sequence[str]
+    """As many as `HEADINGS`."""
+
+
+HEADINGS: Final = (
+    "Turns", "Must", "Should", "Skip", "Errors", *(f"Rule {rule}" for rule in RULES), "p50", "p95", "p99",
+)  # fmt: skip
+"""Columns of the table of hours."""
+
+
+class StreamCard(NamedTuple):
+    """The totals of a stream."""
+
+    name: str
+    rate: str
+    facts: Sequence[tuple[str, str]]
+    hours: Sequence[HourLine]
+    """The newest first, without those in which nothing ended."""
+
+
+class TurnsList(NamedTuple):
+    """A page of the latest turns."""
+
+    items: Sequence[tuple[ShownItem, str]]
+    """Each with its latency."""
+    older: str
+    """Name of the next page; empty after the last one."""
+    is_newest: bool
+    kept: str
+    """How many turns are kept."""
+
+
+def stream_line(state: StreamState) -> StreamLine:
+    """Makes the line of a stream."""
+    parts = [f"{count(number)} {word}" for word, number in decisions_of(state.today).items()]
+    return StreamLine(
+        state.name, f"{plural(state.today.total, 'turn')} today", rate(state.per_s), ", ".join(parts)
+    )
+
+
+def stream_card(state: StreamState, hours: Sequence[HourTotals]) -> StreamCard:
+    """Makes the totals of a stream.
+
+    Args:
+        state: of the stream.
+        hours: the last ones, oldest first.
+    """
+    today = state.today
+    times = latency_of(today)
+    facts = [("today", count(today.total))]
+    for word, number in decisions_of(today).items():
+        facts.append((word, f"{count(number)} ({percent(number / today.total)})" if today.total else "0"))
+    facts.append(("errors", count(errors_of(today))))
+    if times:
+        facts += [
+            (name, latency(ms)) for name, ms in (("p50", times.p50), ("p95", times.p95), ("p99", times.p99))
+        ]
+    listed = [_hour_line(hour) for hour in reversed(hours) if hour.total]
+    return StreamCard(state.name, rate(state.per_s), facts, listed)
+
+
+def turns_list(
+    page: ServedPage, items: Sequence[ShownItem], state: StreamState, *, is_newest: bool
+) -> TurnsList:
+    """Makes a page of turns."""
+    shown = [(item, latency(row.latency_ms)) for item, row in zip(items, page.rows, strict=True)]
+    return TurnsList(shown, page.older, is_newest, plural(state.kept, "turn"))
+
+
+def _hour_line(hour: HourTotals) -> HourLine:
+    numbers = (hour.total, *decisions_of(hour).values(), errors_of(hour), *rules_of(hour).values())
+    times = latency_of(hour)
+    moment = datetime.fromtimestamp(hour.at_ms / 1000, UTC)
+    cells = [count(number) if number else NOTHING for number in numbers]
+    return HourLine(f"{moment:%b %d %H:00}", [*cells, *map(latency, (times.p50, times.p95, times.p99))])
