@@ -15,6 +15,7 @@ from operator import itemgetter
 from pathlib import Path, PurePath
 from typing import Any, Final, Self, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from producer.cases.bench_cases import BenchCase, BenchCases, expanded
@@ -51,7 +52,7 @@ from shared.contracts.case_config import (
     times_of,
 )
 from shared.contracts.case_run import Validators
-from shared.contracts.checks import Check, Snippet
+from shared.contracts.checks import Check, Snippet, Transform
 from shared.contracts.code_config import CaseSource
 from shared.errors import ConfigError, InputError, WrongInput
 from shared.templates.template_texts import names_in_templates
@@ -137,6 +138,8 @@ class Bench:
     """Whether a check looks at when pieces of an answer came."""
     model_code: Mapping[str, CodeFile] = field(default_factory=dict)
     """The files of code that are called as models, by model."""
+    transforms: Mapping[str, Transform] = field(default_factory=dict)
+    """How the answers of a model are changed before they are checked, by model."""
 
     def target(self, model: str, tier: str | None = None) -> ModelTarget:
         """Returns where a model is called, as `BenchConfig.target`; that of code has its text."""
@@ -198,6 +201,7 @@ def read_bench(
         _of_data_files(beside, config, columns, code, problems), _of_config(beside.root, config, broken)
     )
     problems.attempt(partial(reading.add_all, written, problems))
+    transforms = _transforms(beside.root, config, reading.checks, problems)
     reading.warnings += _compiled(reading.checks.scripts, problems)
     if not (len(reading.cases) or problems.found):
         raise InputError(
@@ -219,6 +223,7 @@ def read_bench(
         list(columns.variables),
         reading.checks.needs_stream,
         model_code,
+        transforms,
     )
 
 
@@ -334,6 +339,9 @@ class _Cases:
         problems.attempt(partial(self._check_validator, entry.validator, place.at("validator")))
         found = self._checks(place, entry, problems)
         repeat = self.repeat if self.is_repeat_fixed else entry.repeat or self.repeat
+        criteria = {name: value for name, value in entry.criteria.items() if name != "checks"}
+        if transform := problems.attempt(partial(self._transform, place, entry)):
+            criteria["transform"] = msgspec.to_builtins(transform)
         resolved = BenchCase(
             place,
             entry.id,
@@ -343,7 +351,7 @@ class _Cases:
             entry.vars or {},
             found,
             entry.paid_checks or self.config.paid_checks,
-            {name: value for name, value in entry.criteria.items() if name != "checks"},
+            criteria,
             problems.attempt(partial(self.images.add, entry.images, place.at("images"))) or (),
             entry.tags,
             entry.metadata or {},
@@ -358,6 +366,13 @@ class _Cases:
         problems.raise_found()
         self._note(place, entry, found)
         return resolved
+
+    def _transform(self, place: Place, entry: CaseEntry) -> Transform | None:
+        """Makes the transform of a case ready, else that of the bench."""
+        written, at = (entry, place) if entry.transform else (self.config, self.root)
+        if written.transform is None:
+            return None
+        return self.checks.transform(written.transform.stored, at.at("transform"))
 
     def _checks(self, place: Place, entry: CaseEntry, problems: Problems) -> tuple[Check, ...]:
         """Reads the checks of the bench and of a case; what is wrong with them is added to problems."""
@@ -448,6 +463,19 @@ class _Beside:
     def script(self, place: Place, written: str) -> str:
         """Reads a script."""
         return self.text(place, written, VALIDATORS_BYTES).text
+
+
+def _transforms(
+    root: Place, config: BenchConfig, checks: CheckReader, problems: Problems
+) -> dict[str, Transform]:
+    """Makes the transforms of models ready, by their names."""
+    found = dict[str, Transform]()
+    for model, own in config.configured.items():
+        if own.transform is not None:
+            place = root.at("model_configs", model, "transform")
+            ready = problems.attempt(partial(checks.transform, own.transform.stored, place))
+            found |= {} if ready is None else {model: ready}
+    return found
 
 
 def _compiled(scripts: Mapping[Snippet, Place], problems: Problems) -> Iterator[str]:

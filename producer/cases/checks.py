@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from producer.load.problems import Place, Problems, nearest
 from producer.text import shown
-from shared.contracts.checks import Check, Snippet
+from shared.contracts.checks import Check, Snippet, Transform
+from shared.contracts.transforms import script_of, with_source
 from shared.errors import WrongInput
 from shared.templates.template_rendering import render
 from shared.templates.template_texts import is_template
@@ -106,9 +109,7 @@ class CheckReader:
             map_check,
             parse_checks,
             render_checks,
-            script_of,
             with_models,
-            with_source,
         )
 
         def inlined(kind: CheckKind, value: Any, path: Sequence[str | int]) -> Any:
@@ -129,6 +130,7 @@ class CheckReader:
             [ready] = render_checks([map_check(raw, inlined)], rendered)
             [check] = parse_checks([map_check(ready, with_text, (0,))])  # a file is no template
             check = with_models(check, self.models.embedding, self.models.judges)
+            check = self._with_transforms(check, place)
         except WrongInput as problem:
             raise place.at(*problem.path[1:]).error(problem.what, problem.hint) from None
         for each in walk([check]):
@@ -138,6 +140,32 @@ class CheckReader:
             if CHECK_KINDS[each.check].calls_function:
                 self._verify_function(each.check, str(each.argument), place)
         return as_written(check, raw) if is_template(json.dumps(raw)) else check
+
+    def transform(self, transform: Transform, place: Place) -> Transform:
+        """Makes a transform ready to travel: its file is read, its function and its code are verified.
+
+        Raises:
+            InputError: it cannot be run.
+        """
+        if transform.python is not None:
+            self._verify_function("transform", transform.python, place.at("python"))
+        if transform.javascript is None:
+            return transform
+        place = place.at("javascript")
+        try:
+            code = with_source(transform.javascript, partial(self.read_script, place.at("file")))
+        except WrongInput as problem:
+            raise place.error(problem.what, problem.hint) from None
+        self.scripts.setdefault(script_of(code), place)
+        return Transform(javascript=code)
+
+    def _with_transforms(self, check: Check, place: Place) -> Check:
+        """Makes the transforms of a check ready, and of those that it holds."""
+        inner = tuple(self._with_transforms(each, place) for each in check.checks)
+        transform = check.transform and self.transform(check.transform, place.at("transform"))
+        if transform is check.transform and inner == check.checks:
+            return check
+        return msgspec.structs.replace(check, transform=transform, checks=inner)
 
     def _verify_function(self, kind: str, name: str, place: Place) -> None:
         """Refuses a function that the validators file does not have."""

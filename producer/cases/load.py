@@ -207,6 +207,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         prompts=[prompt.id for prompt in bench.prompts],
         templates={prompt.id: Template(prompt.system, prompt.turns) for prompt in bench.prompts},
         calls=calls,
+        transforms={model: bench.transforms[model] for model in models if model in bench.transforms},
         recorded=outputs is not None,
         stream=bench.settings.stream or bench.needs_stream or choice.is_timed,
         all_repeats=choice.all_repeats,

@@ -16,7 +16,7 @@ from producer.cases.report.opened_rows import OpenedCase, opened
 from shared.codecs.item_rows import CACHED
 from shared.contracts.case_hashes import CaseHashes
 from shared.contracts.case_run import CasePayload, CaseRun, read_shared_vars
-from shared.contracts.checks import Check
+from shared.contracts.checks import Check, Transform
 from shared.errors import UsageError
 from shared.ledger.ledger import texts_forgotten
 from shared.runs import RunInfo, RunStore
@@ -136,7 +136,8 @@ def written_checks(checks: Sequence[Any], judges: Iterable[str] = ()) -> list[An
         """Writes one check; judges that the run adds are added again, and its own are kept."""
         options = {key: value for key, value in check.options.items() if key != "models" or value != added}
         common = {key: getattr(check, key) for key in ("name", "at_least", "weight", "json_path")}
-        defaults = {"name": "", "at_least": None, "weight": 1.0, "json_path": ""}
+        common["transform"] = msgspec.to_builtins(check.transform)
+        defaults = {"name": "", "at_least": None, "weight": 1.0, "json_path": "", "transform": None}
         if check.written:
             common["name"] = label(check)  # what was rendered would be another check in each case
         changed = {key: value for key, value in common.items() if value != defaults[key]}
@@ -191,7 +192,9 @@ def _bench(
         **({"system_prompt": run.system_prompt} if run.system_prompt else {}),
         "models": list(run.models),
         "vars": dict(shared_vars),
-        "model_configs": {name: model_config(target, run.prices) for name, target in targets.items()},
+        "model_configs": {
+            name: model_config(target, run.prices, run.transforms) for name, target in targets.items()
+        },
         "config": {
             **judges,
             "temperature": run.temperature,
@@ -218,14 +221,17 @@ def _bench(
     return path
 
 
-def model_config(target: ModelTarget, prices: Mapping[str, GivenPrice]) -> dict[str, Any]:
+def model_config(
+    target: ModelTarget, prices: Mapping[str, GivenPrice], transforms: Mapping[str, Transform]
+) -> dict[str, Any]:
     """Writes a target as a bench has it in `model_configs`.
 
     Args:
         target: the model.
         prices: those of the run, by model.
+        transforms: likewise.
 
-    >>> model_config(ModelTarget("m", "http://h/v1"), {})
+    >>> model_config(ModelTarget("m", "http://h/v1"), {}, {})
     {'api_base': 'http://h/v1'}
     """
     written = {
@@ -233,5 +239,6 @@ def model_config(target: ModelTarget, prices: Mapping[str, GivenPrice]) -> dict[
         "api_key_env": target.api_key_env,
         "headers": dict(target.headers),
         "prices": msgspec.to_builtins(prices.get(target.model)),
+        "transform": msgspec.to_builtins(transforms.get(target.model)),
     }
     return {key: value for key, value in written.items() if value}

@@ -254,6 +254,10 @@ class CaseResult(Struct, frozen=True, kw_only=True):
         str, Meta(description="Why the model does not answer, in the provider's field for that.")
     ] = ""
     finish_reason: str = ""
+    checked_output: Annotated[
+        str | UnsetType,
+        Meta(description="What was checked in place of the answer; only there where a transform made it."),
+    ] = UNSET
 
     @property
     def failed_checks(self) -> list[CheckRow]:

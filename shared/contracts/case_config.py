@@ -36,6 +36,7 @@ from shared.contracts.code_config import CaseFiles, Code
 from shared.contracts.http_config import HttpConfig
 from shared.contracts.merged_options import merge_headers
 from shared.contracts.prompts import Conversation, Prompts
+from shared.contracts.transforms import TransformConfig
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 from shared.upstream.model_target import DEFAULT_TIMEOUT_S, FLEX_TIMEOUT_S, ModelTarget
 from shared.upstream.prices import FLEX, GivenPrice
@@ -202,6 +203,8 @@ class ModelConfig(Code):
     """What it costs; needed for `max_cost` with a model of unknown price."""
     prices_from: dict[Annotated[Text, AfterValidator(_day)], Price] = Field({})
     """What it costs from a day on, such as `2026-12-01`, by the day (UTC) on which a run is submitted."""
+    transform: TransformConfig | None = None
+    """How its answers are changed before they are checked, and before the transform of the bench."""
     params: Params = Params()
     """Options of calls to it; they go before those of the bench."""
     headers: Headers = Field({})
@@ -406,6 +409,8 @@ class BenchConfig(_SettingKeys):
     """Headers of requests to the models under test."""
     judge_params: Annotated[Params, BeforeValidator(_mapping)] = Params()
     """Options of calls to judges."""
+    transform: TransformConfig | None = None
+    """How answers are changed before they are checked, where a case says nothing itself."""
     default_checks: Annotated[JsonList, BeforeValidator(_list)] = []
     """Checks of all cases, before their own."""
     paid_checks: Literal["always", "needed"] | None = None

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Self
 import msgspec
 
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, Label
-from shared.contracts.checks import Check
+from shared.contracts.checks import Check, Transform
 from shared.names import Outcome
 from shared.upstream.model_target import DEFAULT_TIMEOUT_S, ModelTarget
 from shared.upstream.prices import GivenPrice
@@ -170,6 +170,8 @@ class CaseRun(msgspec.Struct, frozen=True):
     among them goes before the run's, and null means that none is sent."""
     judge_params: Mapping[str, Any] = {}
     """Options of calls to judges."""
+    transforms: Mapping[str, Transform] = {}
+    """How the answers of a model are changed before those of cases are, by its name."""
     written_at: Mapping[str, str] = {}
     """Where the `api_base` of a model is written, for people: file and line, or the option."""
     shared_vars: str = ""

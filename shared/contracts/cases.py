@@ -22,6 +22,7 @@ from shared.contracts.case_vocabulary import (
     pattern_error,
     why_not_json,
 )
+from shared.contracts.transforms import TransformConfig
 
 __all__ = ["Case", "CaseStatus", "Stage"]
 
@@ -99,6 +100,8 @@ class Criteria(BaseModel):
     """Must be found somewhere in the output, as by `re.search` with MULTILINE."""
     validator: Text | None = None
     """The function of the validators file that must accept the output."""
+    transform: TransformConfig | None = None
+    """How an answer is changed before it is checked; goes before that of the bench."""
     checks: JsonList | None = None
     """Further checks: as people write them, or as they travel (`shared.contracts.checks`)."""
     at_least: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
@@ -116,7 +119,11 @@ class Criteria(BaseModel):
         {'regex_pattern': '^A', 'label': 'pass'}
         """
         given = ((name, getattr(self, name)) for name in CRITERIA)
-        return {name: value for name, value in given if value is not None and value != []}
+        return {
+            name: value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
+            for name, value in given
+            if value is not None and value != []
+        }
 
     @property
     def can_fail(self) -> bool:
@@ -135,11 +142,11 @@ class Criteria(BaseModel):
 
 CRITERIA: Final = tuple(Criteria.model_fields)
 """The names of all criteria, in order."""
-NEVER_DECIDE: Final = frozenset({"reference", "at_least", "paid_checks", "label"})
+NEVER_DECIDE: Final = frozenset({"reference", "transform", "at_least", "paid_checks", "label"})
 """Criteria that cannot fail an answer by themselves."""
 NEEDS_SANDBOX: Final = frozenset({"regex_pattern", "validator"})
 """Criteria that are code of the user's."""
-WRITTEN_AS_JSON: Final = frozenset({"expected", "checks", "at_least"})
+WRITTEN_AS_JSON: Final = frozenset({"expected", "transform", "checks", "at_least"})
 """Criteria that are no text: a CSV file has JSON in their cells."""
 
 

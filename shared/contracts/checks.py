@@ -25,6 +25,24 @@ class Snippet(NamedTuple):
     """The name of what it exports; empty: the module itself, or its default."""
 
 
+class Transform(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """How an answer is changed before it is checked: one of the four ways is given."""
+
+    json_pointer: str | None = None
+    """The part of the JSON in it at this pointer."""
+    template: str | None = None
+    """A template over it."""
+    python: str | None = None
+    """What this function of the validators file returns."""
+    javascript: Any = None
+    """What this code returns, or this file; with its text."""
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether it runs what people wrote, in the sandbox."""
+        return self.python is not None or self.javascript is not None
+
+
 class Check(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One check with its options."""
 
@@ -44,6 +62,8 @@ class Check(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Those that only this kind of check has, as they were written; absent means the default."""
     checks: tuple["Check", ...] = ()
     """The inner checks of `all`, `any`, `not`, and those of a tool call's arguments."""
+    transform: Transform | None = None
+    """How what is checked is changed before."""
     written: str = ""
     """The name made of it before its templates were rendered; empty without templates."""
 

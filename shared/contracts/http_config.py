@@ -15,9 +15,8 @@ from pydantic_core import PydanticCustomError
 
 from shared.contracts.call_options import check_headers
 from shared.contracts.cases import Encodable, Text, is_json
-from shared.errors import WrongInput
+from shared.contracts.transforms import Pointer, template_text
 from shared.scrubbing import is_secret_field
-from shared.templates.template_rendering import check
 from shared.templates.template_texts import MARKS
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 from shared.upstream.http_mapping import HttpMapping, HttpRequest, HttpSession
@@ -26,30 +25,12 @@ TEXT: Final = "text"
 """What `answer` is where it is a pointer alone."""
 MOST_TAKEN: Final = 32
 """Values of a session."""
-_EXAMPLE: Final = "/choices/0/text"
 _ENV: Final = "env:TEMPLATE"
-
-
-def _pointer(text: str) -> str:
-    """Refuses what is no JSON pointer."""
-    if text and not text.startswith("/"):
-        raise PydanticCustomError("pointer", "no JSON pointer: write {like}", {"like": _EXAMPLE})
-    return text
-
-
-def _template(text: str) -> str:
-    """Refuses a text that looks like a template and is none."""
-    try:
-        check(text)
-    except WrongInput as problem:
-        what = {"what": problem.what, "hint": problem.hint}
-        raise PydanticCustomError("template", "{what}: {hint}", what) from None
-    return text
 
 
 def _url(text: str) -> str:
     """Refuses an address that cannot be called, or contains a secret; templates stand behind the host."""
-    address, fixed = HttpRequest(_template(text)).address, text.partition("{{")[0]
+    address, fixed = HttpRequest(template_text(text)).address, text.partition("{{")[0]
     problem = address_problem(address)
     is_whole = fixed == text or "/" in fixed.partition("://")[2]
     if problem == NO_ADDRESS or not is_whole or any(mark in address for mark in MARKS):
@@ -65,13 +46,13 @@ def _headers(written: dict[str, str]) -> dict[str, str]:
     check_headers(
         {name: _ENV if any(mark in value for mark in MARKS) else value for name, value in written.items()}
     )
-    return {name: _template(value) for name, value in written.items()}
+    return {name: template_text(value) for name, value in written.items()}
 
 
 def _body(value: Any) -> Any:
     """Refuses what JSON cannot hold, broken templates and secrets."""
     for name, text in _texts(is_json(value), ""):
-        _template(text)
+        template_text(text)
         if not any(mark in text for mark in MARKS) and is_secret_field(name, text):
             what = "{name} holds a secret, which must not be stored: send it as a header, env:VARIABLE"
             raise PydanticCustomError("secret", what, {"name": name})
@@ -98,9 +79,6 @@ def _answer(value: Any) -> Any:
 def _tokens(value: Any) -> Any:
     """Takes a pointer alone for that to an object with both counts."""
     return {"usage": value} if isinstance(value, str) else value
-
-
-Pointer = Annotated[str, AfterValidator(_pointer)]
 
 
 class _Strict(BaseModel):

@@ -6,12 +6,13 @@ from typing import Any, Final
 
 import pytest
 
-from shared.contracts.checks import Check, Snippet
+from shared.contracts.checks import Check, Snippet, Transform
 from worker.sandbox import Sandbox, SandboxError, Sandboxes, SandboxReason, UnusableError
 from worker.sandbox.zygote_client import Zygote
 from worker.validation.checks import Subject, parse_checks
 from worker.validation.scoring import run_deterministic
 from worker.validation.script_syntax import script_problems
+from worker.validation.transforming import TransformError, transformed
 
 BOMB: Final = "/(a+)+$/.test('a'.repeat(40) + 'b')"
 
@@ -166,3 +167,26 @@ def test_without_the_extra_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> No
     assert caught.value.hint == "pip install 'proctor[js]' where workers run"
     assert isinstance(boxes._zygote, Zygote)
     boxes.close()
+
+
+def test_functions_and_scripts_make_values(boxes: Sandboxes) -> None:
+    """Any that JSON has; what is too large, or none, is one line."""
+    source = """
+import json
+def city(output): return json.loads(output)
+def named(output, context): return [output, context["metadata"]["k"]]
+def thing(output): return {1, 2}
+def huge(output): return "x" * 2_000_000
+"""
+    with boxes.batch(source) as sandbox:
+        subject = Subject('{"n": 2}', sandbox=sandbox, metadata={"k": "v"})
+        assert transformed(Transform(python="city"), subject).given == {"n": 2}
+        assert transformed(Transform(python="named"), subject).given == ['{"n": 2}', "v"]
+        assert transformed(Transform(javascript="JSON.parse(output)"), subject).given == {"n": 2}
+        for name, why in (
+            ("thing", "not JSON serializable"),
+            ("huge", "characters as JSON"),
+            ("none", "no function"),
+        ):
+            with pytest.raises((TransformError, UnusableError), match=why):
+                transformed(Transform(python=name), subject)

@@ -51,6 +51,10 @@ class CheckBox(Box):
         self.contexts.append(context)
         return self.call(name, text)
 
+    def transform(self, name: str, text: str, context: str) -> Any:
+        """Answers a call for a value."""
+        return self.check(name, text, context)
+
     def script(self, script: Snippet, request: str) -> Returned:
         """Answers a script."""
         self.contexts.append(request)

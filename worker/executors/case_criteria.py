@@ -10,14 +10,14 @@ import msgspec
 
 from shared.contracts.case_run import CasePayload, CaseRun
 from shared.contracts.cases import CRITERIA
-from shared.contracts.checks import Check
+from shared.contracts.checks import Check, Transform
 from worker.validation.check_verdict import Rules
 from worker.validation.checks.table import CHECK_KINDS
 from worker.validation.checks.walks import kinds_in
 
 UNKNOWN_CRITERION: Final = "unknown_criterion"
 UNKNOWN_CHECK: Final = "unknown_check"
-_OF_CASES: Final = tuple(name for name in CRITERIA if name != "checks")
+_OF_CASES: Final = tuple(name for name in CRITERIA if name not in {"checks", "transform"})
 
 
 def case_of(run: CaseRun, payload: CasePayload, variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,6 +31,13 @@ def checks_of(payload: CasePayload) -> tuple[Check, ...]:
     """The checks of a case as the pipeline takes them."""
     raw = payload.criteria.get("checks")
     return msgspec.convert(raw, tuple[Check, ...]) if raw else ()
+
+
+def transforms_of(run: CaseRun, payload: CasePayload) -> tuple[Transform, ...]:
+    """How an answer is changed before it is checked: first as its model says, then as its case does."""
+    of_model, of_case = run.transforms.get(payload.model), payload.criteria.get("transform")
+    given = (of_model, msgspec.convert(of_case, Transform) if of_case else None)
+    return tuple(each for each in given if each is not None)
 
 
 def rules_of(payload: CasePayload) -> Rules:

@@ -33,7 +33,7 @@ from shared.observability import tracing
 from shared.runs import RunStore
 from shared.upstream.failure_reasons import FailureReason
 from worker.executors.case_agenda import CaseAgenda, Outcomes
-from worker.executors.case_criteria import case_of, checks_of, error_of_later_version, rules_of
+from worker.executors.case_criteria import case_of, checks_of, error_of_later_version, rules_of, transforms_of
 from worker.executors.case_requests import ImageMissingError, ImageUrls, any_target, model_request
 from worker.executors.case_results import (
     JudgedCase,
@@ -55,7 +55,7 @@ from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import CallContext
-from worker.validation.case_verdict import ValidationResult
+from worker.validation.case_verdict import Checked, ValidationResult
 from worker.validation.checks.kind import NOTHING_RECORDED, Score, Subject
 from worker.validation.checks.walks import calls_functions, needs_sandbox
 from worker.validation.pipeline import before_judge
@@ -269,7 +269,7 @@ class CasesEngine:
         return Desk(
             self._run,
             rules_of(case.payload),
-            partial(self._in_thread, self._score_check, case.payload, judged.reply),
+            partial(self._in_thread, self._score_check, judged),
             partial(self._call, case.item, is_answered=True),
             partial(self._embed, case.item),
             case.item.parked,
@@ -335,22 +335,26 @@ class CasesEngine:
     def _run_stages(self, payload: CasePayload, reply: ModelReply) -> ValidationResult:
         """Runs the stages and the checks that call no model; in a validation thread."""
         case, checks = case_of(self._run, payload, self._vars_of(payload)), checks_of(payload)
-        answer = answer_of(payload, reply) if checks else NOTHING_RECORDED
-        if not NEEDS_SANDBOX & payload.criteria.keys() and not needs_sandbox(checks):
-            return before_judge(case, reply.text, checks=checks, answer=answer)
+        transforms = transforms_of(self._run, payload)
+        answer = answer_of(payload, reply) if checks or transforms else NOTHING_RECORDED
+        judged = partial(before_judge, case, reply.text, checks=checks, answer=answer, transforms=transforms)
+        is_code = any(each.runs_code for each in transforms) or needs_sandbox(checks)
+        if not is_code and not NEEDS_SANDBOX & payload.criteria.keys():
+            return judged()
         has_functions = "validator" in payload.criteria or calls_functions(checks)
+        has_functions = has_functions or any(each.python is not None for each in transforms)
         with self._sandbox(has_functions=has_functions) as sandbox:
-            return before_judge(case, reply.text, sandbox=sandbox, checks=checks, answer=answer)
+            return judged(sandbox=sandbox)
 
     def _score_check(
-        self, payload: CasePayload, reply: ModelReply, check: Check, answers: Mapping[bytes, Score]
+        self, judged: JudgedCase, check: Check, answers: Mapping[bytes, Score]
     ) -> tuple[Score, Sequence[Question]]:
         """Scores a check that calls a model, with the answers so far; in a validation thread."""
         evaluation, has_functions = Evaluation(answers), calls_functions([check])
         with (
             self._sandbox(has_functions=has_functions) if needs_sandbox([check]) else nullcontext() as sandbox
         ):
-            score = evaluation.outcome(check, self._subject(payload, reply, sandbox))
+            score = evaluation.outcome(check, self._subject(judged, sandbox))
         return score, list(evaluation.questions.values())
 
     def _request_of(self, payload: CasePayload, image_urls: list[str]) -> ModelRequest:
@@ -361,10 +365,12 @@ class CasesEngine:
         """Returns the variables of the bench, overridden by those of the case."""
         return {**self._shared_vars, **payload.vars}
 
-    def _subject(self, payload: CasePayload, reply: ModelReply, sandbox: Sandbox | None) -> Subject:
+    def _subject(self, judged: JudgedCase, sandbox: Sandbox | None) -> Subject:
         """Returns the input of checks."""
+        payload, reply = judged.payload, judged.reply
+        checked = judged.result.checked or Checked(reply.text)
         return Subject(
-            reply.text,
+            checked.text,
             answer_of(payload, reply),
             payload.input,
             self._vars_of(payload),
@@ -372,6 +378,7 @@ class CasesEngine:
             payload.expected,
             sandbox,
             is_lenient=self._run.json_extraction == "lenient",
+            is_value=checked.is_value,
         )
 
     def _sandbox(self, *, has_functions: bool) -> AbstractContextManager[Sandbox]:

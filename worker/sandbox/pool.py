@@ -235,6 +235,8 @@ class Sandbox:
         answer = self._ask(work, what, name, text, self._sandboxes.call_s)
         if answer.kind in RETURNED:
             return RETURNED[answer.kind](answer.text)
+        if answer.kind == protocol.VALUE and what == protocol.TRANSFORM:
+            return _returned(answer.text).value
         raise failure_of(answer, name)
 
     def check(self, name: str, text: str, context: str) -> object:
@@ -250,6 +252,19 @@ class Sandbox:
             SandboxError: it gave no answer, for the reason in the message.
         """
         return self._called(protocol.CHECK, name, protocol.joined(text, context))
+
+    def transform(self, name: str, text: str, context: str) -> object:
+        """Calls a function as `check` does, and returns the JSON value that it made of the output.
+
+        Args:
+            name: the function.
+            text: the output.
+            context: a JSON object.
+
+        Raises:
+            UnusableError, SandboxError: as `check`.
+        """
+        return self._called(protocol.TRANSFORM, name, protocol.joined(text, context))
 
     def script(self, script: Snippet, request: str) -> Returned:
         """Runs a script, in an interpreter that nothing has run in before.

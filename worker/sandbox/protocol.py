@@ -10,10 +10,11 @@ return its wait status; end a child without an answer."""
 
 ASK = struct.Struct("<I8scI")
 """Head of a request to a child: bytes after the count, its random word, its kind, bytes of its first text."""
-LOAD, CALL, CHECK, SEARCH, SCRIPT = b"L", b"C", b"K", b"S", b"J"
+LOAD, CALL, CHECK, TRANSFORM, SEARCH, SCRIPT = b"L", b"C", b"K", b"V", b"S", b"J"
 """Requests: compile a validators file and run it once from its top, or compile a script; call a validator
-with a text; call a function with a text and a context (the second text holds both, see `joined`); search a
-pattern in a text; run a script with a JSON object that holds output and context."""
+with a text; call a function with a text and a context (the second text holds both, see `joined`); the same,
+for any JSON value; search a pattern in a text; run a script with a JSON object that holds output and
+context."""
 
 HEAD = struct.Struct("<I8sc")
 """Head of an answer: bytes after the count, the request's word, what kind of answer it is."""

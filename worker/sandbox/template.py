@@ -17,6 +17,7 @@ from typing import NoReturn
 from worker.sandbox import lockdown, protocol, serving
 
 MAX_NAME_CHARS = 80
+MAX_VALUE_CHARS = 1_000_000
 MAX_ANSWER_BYTES = 1 << 20
 """More than the longest text that a validator may return; a case that writes more is ended."""
 READ_BYTES = 1 << 16
@@ -94,7 +95,7 @@ def _run(code: types.CodeType | None, what: bytes, name: str, text: str) -> tupl
     names: dict[str, object] = {"__name__": "validators", "__builtins__": builtins}
     context: object = None
     try:
-        if what == protocol.CHECK:
+        if what != protocol.CALL and name:
             text, encoded = protocol.parted(text)
             context = json.loads(encoded)
         if code is not None:
@@ -104,11 +105,19 @@ def _run(code: types.CodeType | None, what: bytes, name: str, text: str) -> tupl
         function = names.get(name)
         if code is None or name == "__builtins__" or not callable(function):
             return protocol.UNKNOWN, ""
-        if what == protocol.CHECK and takes_context(function):
-            return _described(function(text, context))
-        return _described(function(text))
+        has_context = what != protocol.CALL and takes_context(function)
+        returned = function(text, context) if has_context else function(text)
+        return _encoded(returned) if what == protocol.TRANSFORM else _described(returned)
     except BaseException as error:  # noqa: BLE001 - whatever it raises is an answer
         return serving.raised(error)
+
+
+def _encoded(value: object) -> tuple[bytes, str]:
+    """Makes an answer of a JSON value."""
+    text = json.dumps(value)
+    if len(text) > MAX_VALUE_CHARS:
+        raise ValueError(f"it returned {len(text)} characters as JSON, at most {MAX_VALUE_CHARS} are read")
+    return protocol.VALUE, f"{type(value).__name__} {text}"
 
 
 def takes_context(function: object) -> bool:

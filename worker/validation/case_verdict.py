@@ -152,9 +152,22 @@ class CheckSandbox(UntrustedRunner, Protocol):
         """
         ...
 
+    def transform(self, name: str, text: str, context: str) -> Any:
+        """Calls a function as `check` does, and returns the JSON value that it made of the output."""
+        ...
+
     def script(self, script: Snippet, request: str) -> Returned:
         """Runs JavaScript with a JSON object that holds `output` and `context`."""
         ...
+
+
+class Checked(NamedTuple):
+    """What a transform has made of an answer."""
+
+    text: str
+    """A text as it is, another value as JSON."""
+    is_value: bool = False
+    """Whether it is a JSON value that is no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +202,8 @@ class ValidationResult:
     """The checks of the case, in order; paid ones may not be asked yet."""
     score: float | None = None
     """The weighted mean of the scores of its checks; None without any."""
+    checked: Checked | None = None
+    """What was checked in place of the answer; None where it was not transformed."""
 
     def as_document(self) -> dict[str, Any]:
         """The part of an item's result that is about the verdict, as it is stored and printed."""
@@ -206,4 +221,5 @@ class ValidationResult:
             "freeform": self.freeform,
             "score": self.score,
             "checks": [check.as_document() for check in self.checks],
+            **({} if self.checked is None else {"checked_output": escape_surrogates(self.checked.text)}),
         }

@@ -26,10 +26,11 @@ from typing import Any, Final, NamedTuple
 
 from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus, Stage
 from shared.contracts.cases import AT_RUN_TIME, Case
-from shared.contracts.checks import Check
+from shared.contracts.checks import Check, Transform
 from worker.validation.case_verdict import (
     FREEFORM,
     NO_CHECK,
+    Checked,
     Judge,
     JudgeReply,
     StageOutcome,
@@ -47,6 +48,7 @@ from worker.validation.checks.regex import regex
 from worker.validation.panel import Vote, vote_of
 from worker.validation.rouge import rouge_l
 from worker.validation.scoring import Question, run_deterministic
+from worker.validation.transforming import TransformError, failed, transformed
 
 __all__ = ["CRITERIA", "before_judge", "judge_question", "validate", "with_checks", "with_judge"]
 
@@ -82,6 +84,8 @@ CRITERIA: Final = (
 
 A new one goes before equality: a judge may overrule a failure of equality, and nothing that comes after it.
 """
+NO_CRITERIA: Final = Case(input="-", reference="-")
+"""A case of an answer that could not be transformed: what is required of it cannot be looked for."""
 _OBJECT: Final = [each.stage for each in CRITERIA].index(Stage.JSON)
 """Position of the criterion that looks for an object."""
 
@@ -139,6 +143,7 @@ def before_judge(
     sandbox: UntrustedRunner | None = None,
     checks: Sequence[Check] | None = None,
     answer: Answer = NOTHING_RECORDED,
+    transforms: Sequence[Transform] = (),
 ) -> ValidationResult:
     """Judges one output as far as it goes without calling a model: stages 0 to 3, and checks.
 
@@ -150,6 +155,7 @@ def before_judge(
         sandbox: runs patterns and validators; None: patterns in this process, validators not at all.
         checks: those of the case, as they travel; None: they are read from the case.
         answer: what is known of the answer beside its text.
+        transforms: those of its model; that of the case comes after them.
 
     Raises:
         pydantic.ValidationError: the mapping is no test case.
@@ -169,7 +175,17 @@ def before_judge(
         sandbox,
         is_lenient=case.json_extraction == "lenient",
     )
-    return _result(case, subject, checks)
+    if case.transform is not None:
+        transforms = (*transforms, case.transform.stored)
+    if not transforms:
+        return _result(case, subject, checks)
+    try:
+        for each in transforms:
+            subject = replace(transformed(each, subject), whole=None)
+    except TransformError as error:
+        return replace(_result(NO_CRITERIA, subject, ()), raw_output=raw_output, checks=(failed(error),))
+    result = _result(case, subject, checks)
+    return replace(result, raw_output=raw_output, checked=Checked(subject.text, subject.is_value))
 
 
 def judge_question(expected: Any, result: ValidationResult) -> Question:

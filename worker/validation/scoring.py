@@ -30,6 +30,7 @@ from worker.validation.checks.table import CHECK_KINDS
 from worker.validation.checks.walks import calls_functions, is_paid
 from worker.validation.display import escape_surrogates, show
 from worker.validation.json_path import JsonPathError, select
+from worker.validation.transforming import NAME, TransformError, transformed
 
 MAX_NODES: Final = 1_000
 """Nodes of a `json_path` that a check looks at."""
@@ -138,6 +139,15 @@ class Evaluation:
         Raises:
             CheckUnusableError: a pattern or function cannot be run, whatever the output.
         """
+        if check.transform is None:
+            return self._selected(check, subject)
+        try:
+            return self._selected(check, transformed(check.transform, subject))
+        except TransformError as error:
+            return no(f"{NAME}: {error}", error=NAME)
+
+    def _selected(self, check: Check, subject: Subject) -> Score:
+        """The score of one check of what its `json_path` selects."""
         if not check.json_path:
             return self._with_verdict(check, self._score(check, subject))
         parsed = subject.parsed

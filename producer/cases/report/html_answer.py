@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
+from msgspec import UNSET
+
 from producer.cases.report.html_images import PageImages, Picture
 from producer.cases.report.opened_rows import OpenedCase
 from producer.cases.report.reasons import reason_of
-from producer.cases.report.shown_cases import TITLES, wanted_of
+from producer.cases.report.shown_cases import CHECKED, TITLES, wanted_of
 from producer.cases.report.wording import dollars, latency
 from producer.cases.results import (
     CaseResult,
@@ -223,6 +225,8 @@ def _answered(case: OpenedCase, limit: int) -> Iterator[ShownMessage]:
         yield ShownMessage(
             "answer", cut(output, limit) if output else Text("(empty)"), "answer" + _code(output)
         )
+    if (checked := result.checked_output) is not UNSET:
+        yield ShownMessage(CHECKED, cut(checked or "(empty)", limit), "answer" + _code(checked))
 
 
 def _message(case: OpenedCase) -> str:

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from producer.cases.report.opened_rows import OpenedCase, opened
 from producer.cases.report.reasons import reason_of
 from producer.cases.report.wording import FREEFORM, check_line, dollars, latency
@@ -21,8 +23,10 @@ from worker.validation.case_verdict import StageOutcome
 
 LABELS: Final = {"regex_pattern": "Pattern", "validator": "Validator", "reference": "Reference"}
 """Criteria with a label of their own; others are labelled with their name."""
-SHOWN_ELSEWHERE: Final = frozenset({"expected", "checks", "at_least", "paid_checks", "label"})
+SHOWN_ELSEWHERE: Final = frozenset({"expected", "transform", "checks", "at_least", "paid_checks", "label"})
 """Criteria that are shown with the verdict."""
+CHECKED: Final = "transformed"
+"""What is checked in place of an answer."""
 TITLES: Final[Mapping[Stage, str]] = {stage: row.title for stage, row in STAGE_TABLE.items()}
 """The stages as people call them."""
 MARKS: Final = {StageOutcome.PASS: "✓", StageOutcome.FAIL: "✗"}
@@ -95,6 +99,8 @@ def _answered(result: CaseResult) -> Iterator[Spoken]:
         yield Spoken("refusal", result.refusal)
     if result.raw_output or (result.raw_output == "" and not result.tool_calls and not result.refusal):
         yield Spoken("answer", result.raw_output or "(empty)")
+    if result.checked_output is not UNSET:
+        yield Spoken(CHECKED, result.checked_output or "(empty)")
 
 
 def _stages(result: CaseResult) -> Iterator[str]:

@@ -335,7 +335,7 @@ def test_a_new_key_of_a_case_needs_a_new_layout(full: Path) -> None:
     """Workers in use know the keys of today's layout; they would pass a case with another one unchecked."""
     known = (
         "at_least checks default_checks expand expected id images input label messages metadata outputs "
-        "paid_checks reference repeat regex_pattern system_prompt tags validator vars weight"
+        "paid_checks reference repeat regex_pattern system_prompt tags transform validator vars weight"
     )
     assert set(CaseEntry.model_fields) == set(known.split()), "raise LAYOUT, and list the key here"
     assert (load_cases(Source(full), SubmitOptions()).layout, LAYOUT) == (TARGETS_LAYOUT, 5)

@@ -1,6 +1,5 @@
 """The checks of test cases: functions by what they look at, and one row each in one table (`table.py`)."""
 
-from worker.validation.checks.javascript import script_of, with_source
 from worker.validation.checks.kind import (
     Answer,
     AsksJudges,
@@ -25,7 +24,5 @@ __all__ = [
     "map_check",
     "parse_checks",
     "render_checks",
-    "script_of",
     "with_models",
-    "with_source",
 ]

@@ -4,86 +4,25 @@ What may be returned, and when it passes, is as promptfoo has it.
 """
 
 import json
-from collections.abc import Callable
-from hashlib import sha256
 from math import isfinite
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
-from pydantic import AfterValidator, Discriminator, Field, Tag
-from pydantic_core import PydanticCustomError
 
-from shared.contracts.checks import Check, Snippet
-from shared.errors import CheckUnusableError, WrongInput
+from shared.contracts.checks import Check
+from shared.contracts.transforms import script_of
+from shared.errors import CheckUnusableError
 from worker.validation.case_verdict import CheckSandbox, Returned
 from worker.validation.checks.kind import FAILED, PASSED, Label, Score, Subject, no, titled
 from worker.validation.checks.python import context_of, stopped
 from worker.validation.display import show
 
-ENDINGS: Final = (".js", ".cjs", ".mjs")
 MAX_PARTS: Final = 20
 """Results of parts (`componentResults`) that are kept."""
 WANTED: Final = "which is neither true or false, a finite number, nor {pass, score, reason}"
 
 
-def _names_file(written: dict[str, str]) -> dict[str, str]:
-    """Refuses a mapping that names no file."""
-    if "file" not in written:
-        raise PydanticCustomError("file", "should name a file")
-    return written
-
-
-def _is_code(text: str) -> str:
-    """Refuses blank text."""
-    if not text.strip():
-        raise PydanticCustomError("blank", "should be code")
-    return text
-
-
-_File = dict[
-    Literal["file", "function", "source", "sha256"], Annotated[str, Field(strict=True, min_length=1)]
-]
-JavaScript = Annotated[
-    Annotated[str, Field(strict=True), AfterValidator(_is_code), Tag("code")]
-    | Annotated[_File, AfterValidator(_names_file), Tag("file")],
-    Discriminator(lambda written: "file" if isinstance(written, dict) else "code"),
-]
-"""Code, or `{file: check.js, function: name}`, to which its text and hash are added at submission."""
 JAVASCRIPT_OPTIONS: Final = {"config": dict[str, Any]}
-
-
-def script_of(written: Any) -> Snippet:
-    """Reads what `javascript` is written with.
-
-    >>> script_of("output.length < 100").is_module
-    False
-    >>> script_of({"file": "a.js", "source": "module.exports = (output) => true"}).is_module
-    True
-    """
-    if isinstance(written, str):
-        return Snippet(written)
-    return Snippet(written.get("source", ""), is_module=True, function=written.get("function", ""))
-
-
-def with_source(written: Any, read: Callable[[str], str]) -> Any:
-    """Adds its text, and a hash of it, to what names a file.
-
-    Args:
-        written: as the bench has it, templates rendered; anything else is returned unchanged.
-        read: reads the file.
-
-    Raises:
-        WrongInput: it is no file of JavaScript.
-
-    >>> with_source({"file": "a.js"}, lambda name: "module.exports = 1")["sha256"][:4]
-    '49f9'
-    """
-    if not isinstance(written, dict) or not isinstance(written.get("file"), str) or "source" in written:
-        return written
-    if not written["file"].endswith(ENDINGS):
-        raise WrongInput(f"{show(written['file'])} is no JavaScript", "write it as .js, .cjs or .mjs")
-    source = read(written["file"])
-    return {**written, "source": source, "sha256": sha256(source.encode()).hexdigest()}
 
 
 def javascript_title(check: Check, _label: Label) -> str:

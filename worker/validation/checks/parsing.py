@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from shared.contracts.case_vocabulary import why_not_json
 from shared.contracts.checks import MAX_NAME_CHARS, Check
+from shared.contracts.transforms import TransformConfig
 from shared.errors import ConfigError, WrongInput
 from worker.validation.checks.kind import CheckKind, Held, Path
 from worker.validation.checks.table import CHECK_KINDS
@@ -38,6 +40,7 @@ COMMON_OPTIONS: Final[Mapping[str, Any]] = {
     "weight": Annotated[float, Field(strict=True, ge=0, le=1_000_000)],
     "name": Annotated[str, Field(strict=True, min_length=1, max_length=MAX_NAME_CHARS)],
     "json_path": Annotated[str, Field(strict=True), AfterValidator(_compiles)],
+    "transform": Annotated[TransformConfig, AfterValidator(attrgetter("stored"))],
 }
 """Options that every check has."""
 OPTION_EXAMPLES: Final[Mapping[str, str]] = {
@@ -55,6 +58,7 @@ OPTION_EXAMPLES: Final[Mapping[str, str]] = {
     "choices": "{good: 1, fair: 0.5, bad: 0}",
     "scores": "{superset: 0.6}",
     "config": "{limit: 100}",
+    "transform": "{json_pointer: /answer}",
 }
 """What the hints of errors show."""
 
@@ -256,7 +260,7 @@ def _option(kind: CheckKind, key: str, value: Any, path: Path) -> Any:
     """Reads one option."""
     options = {**kind.options, **COMMON_OPTIONS}
     if not kind.reads_text:
-        del options["json_path"]
+        del options["json_path"], options["transform"]
     wanted = options.get(key)
     if wanted is None:
         known = list(options)

@@ -1,11 +1,8 @@
 """The check `python` and stage 0.5: a function of the validators file judges the output, in the sandbox."""
 
-import keyword
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
 
 from shared.contracts.checks import Check
 from shared.errors import CheckUnusableError
@@ -15,16 +12,6 @@ from worker.validation.display import cut, escape_surrogates, show
 
 RETURN_PAIR: Final = 2
 """A function returns a verdict, or a verdict and a text."""
-
-
-def _is_name(name: str) -> str:
-    """Refuses what can be no function's name."""
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise PydanticCustomError("name", "should be the name of a function of validators_file")
-    return name
-
-
-FunctionName = Annotated[str, Field(strict=True), AfterValidator(_is_name)]
 
 
 def python(check: Check, subject: Subject) -> Score:
@@ -41,7 +28,7 @@ def python(check: Check, subject: Subject) -> Score:
         return no(f"function {cut(name)} was not run: there is no sandbox here", error="unavailable")
     try:
         if isinstance(sandbox, CheckSandbox):
-            returned = sandbox.check(name, subject.text, msgspec.json.encode(context_of(subject)).decode())
+            returned = sandbox.check(name, subject.text, encoded_context(subject))
         else:
             returned = sandbox.call(name, subject.text)
     except CheckUnusableError:
@@ -89,6 +76,11 @@ def context_of(subject: Subject) -> dict[str, Any]:
         "tokens": answer.tokens,
         "metadata": subject.metadata,
     }
+
+
+def encoded_context(subject: Subject) -> str:
+    """The same as JSON."""
+    return msgspec.json.encode(context_of(subject)).decode()
 
 
 def validator(check: Check, subject: Subject) -> Score:

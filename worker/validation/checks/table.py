@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from shared.contracts.transforms import FunctionName, JavaScript
 from worker.validation.checks.bleu import References, bleu
 from worker.validation.checks.called_tools import TOOL_CALL, TOOL_CALLS, tool_call_title, tool_calls_title
 from worker.validation.checks.combinations import ALL, ANY, NOT, not_title
@@ -23,18 +24,13 @@ from worker.validation.checks.graded import (
     kind_title,
     recall_title,
 )
-from worker.validation.checks.javascript import (
-    JAVASCRIPT_OPTIONS,
-    JavaScript,
-    javascript,
-    javascript_title,
-)
+from worker.validation.checks.javascript import JAVASCRIPT_OPTIONS, javascript, javascript_title
 from worker.validation.checks.json_values import Schema, json_equals, json_found, json_schema
 from worker.validation.checks.kind import CheckKind
 from worker.validation.checks.length import LENGTH_OPTIONS, Bounds, length, length_title
 from worker.validation.checks.levenshtein import levenshtein
 from worker.validation.checks.number import Number, Tolerance, number
-from worker.validation.checks.python import FunctionName, python
+from worker.validation.checks.python import python
 from worker.validation.checks.recorded_figures import (
     Amount,
     Count,

@@ -31,13 +31,23 @@ def is_paid(check: Check) -> bool:
 
 
 def needs_sandbox(checks: Iterable[Check]) -> bool:
-    """Whether any check runs what people wrote: patterns or functions."""
-    return any(CHECK_KINDS[kind].needs_sandbox for kind in kinds_in(checks))
+    """Whether any check runs what people wrote: patterns, functions or JavaScript."""
+    return any(
+        CHECK_KINDS[check.check].needs_sandbox
+        or (check.transform is not None and check.transform.runs_code)
+        or (bool(check.checks) and needs_sandbox(check.checks))
+        for check in checks
+    )
 
 
 def calls_functions(checks: Iterable[Check]) -> bool:
     """Whether any check calls a function of the validators file."""
-    return any(CHECK_KINDS[kind].calls_function for kind in kinds_in(checks))
+    return any(
+        CHECK_KINDS[check.check].calls_function
+        or (check.transform is not None and check.transform.python is not None)
+        or (bool(check.checks) and calls_functions(check.checks))
+        for check in checks
+    )
 
 
 def with_models(check: Check, embedding: str | None, judges: Sequence[str]) -> Check:
