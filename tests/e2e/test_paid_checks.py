@@ -324,3 +324,28 @@ def test_at_the_cost_cap_answers_are_kept(cli: Cli, tmp_path: Path) -> None:
         assert len(server.requests) == 2 * len(cases)
     assert done["summary"]["paid_usd"] == pytest.approx(2.4)
     assert "$2.40" in cli("runs", "list").out
+
+
+def test_graded_checks_share_the_steps_of_a_run(cli: Cli, tmp_path: Path) -> None:
+    """The steps are written once for all cases; every answer costs one call to the judge for each check."""
+
+    def graded(prompt: str, _nth: int) -> Say:
+        if "Expert:" in prompt:
+            return Say('{"reason": "The same.", "choice": "same"}')
+        if "Steps:" in prompt:
+            return Say('{"reason": "Good.", "score": 9}')
+        return Say('{"steps": ["Read it."]}' if "Criteria:" in prompt else prompt)
+
+    checks: list[Any] = [{"g_eval": "Is polite."}, {"factuality": "{{ input }}", "at_least": 1}]
+    cases = [{"input": text, "checks": checks} for text in ("please", "thanks")]
+    with ModelServer(graded) as server:
+        finished, rows = run(cli, bench(tmp_path, server, cases, models=["alpha"]))
+        asked = [request.prompt for request in server.requests]
+    assert finished["counts"]["passed"] == 2
+    assert [sum(word in each for each in asked) for word in ("Steps:", "Expert:", "Criteria:")] == [2, 2, 3]
+    for row in rows:
+        found = {
+            each["check"]: (each["score"], each["reason"].split('": ')[-1])
+            for each in row["result"]["checks"]
+        }
+        assert found == {"g_eval": (0.9, "Good."), "factuality": (1.0, "same: The same.")}
