@@ -72,6 +72,12 @@ class CaseRuns:
                 "  # no key: after `proctor sample-api` in another terminal",
             ),
             Example(
+                "table",
+                "test cases from a CSV file, each asked several times",
+                ("table.yaml", "countries.csv"),
+                "  # no key: after `proctor sample-api` in another terminal",
+            ),
+            Example(
                 "http",
                 "an application over HTTP, asked as its users ask it",
                 ("http.yaml",),

@@ -111,6 +111,10 @@ def test_what_init_writes_of_other_kinds_runs_with_the_sample_api(cli: Cli, tmp_
         done = cli("run", prompts, "--no-progress")
         assert done.code == 1, done
         assert "passed 12 · failed 4 · errors 0" in done.out
+        assert cli("init", "--kind", "table", tmp_path).code == 0
+        done = cli("run", tmp_path / "table.yaml", "--api-base", f"{url}/v1", "--no-progress")
+        assert done.code == 1, done
+        assert "5 of 6 cases passed" in done.out
 
 
 @pytest.mark.parametrize("name", ["turns.jsonl", "starter/turns.jsonl"])

@@ -43,6 +43,8 @@ COLUMNS: Final = (
     "score",
     "failed_checks",
     "tags",
+    "cached_input_tokens",
+    "reasoning_tokens",
 )
 """The first seventeen are the documented tool's, in its order."""
 SEPARATOR: Final = "; "
@@ -104,4 +106,6 @@ class CasesCsvReport:
             result.score,
             SEPARATOR.join(row.name for row in result.failed_checks),
             SEPARATOR.join(case.item.tags),
+            usage.cached_input_tokens,
+            usage.reasoning_tokens,
         ]

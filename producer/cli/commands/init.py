@@ -41,9 +41,9 @@ def command(session: Session, *, folder: Path, kind: str | None, output: Path | 
     """Write a commented example into DIR (default: the current folder).
 
     Cases: a bench of test cases with the validators file that it uses. Prompts: a bench with prompts,
-    variables and checks. Http: a bench of an application over HTTP. Freeform: a bench that shows answers
-    side by side. Queries: five questions to the sample API. Turns: a file with a note on every line. Prints
-    the files it wrote.
+    variables and checks. Table: a bench whose cases are in a CSV file and asked several times. Http: a
+    bench of an application over HTTP. Freeform: a bench that shows answers side by side. Queries: five
+    questions to the sample API. Turns: a file with a note on every line. Prints the files it wrote.
     """
     example = EXAMPLES[kind or _asked(session)]
     first, *needed = example.files

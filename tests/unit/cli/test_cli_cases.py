@@ -127,6 +127,7 @@ def test_options_of_cases_are_refused_elsewhere(tmp_path: Path, capsys: pytest.C
     [
         ([], ["bench.config.yaml", "validators.py"]),
         (["--kind", "prompts"], ["prompts.yaml"]),
+        (["--kind", "table"], ["table.yaml", "countries.csv"]),
         (["--kind", "http"], ["http.yaml"]),
         (["--kind", "freeform"], ["freeform.yaml"]),
         (["--kind", "queries"], ["baselines.json"]),
