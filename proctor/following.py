@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from json import dumps, loads
-from os import PathLike, fspath
-from secrets import token_hex
+from os import PathLike, fspath, urandom
 from typing import TYPE_CHECKING, Any
 
 from proctor.benches import Bench
@@ -173,7 +172,7 @@ def _with_functions(
         bench["models"] = [serve(_name_of(app), app)]
     rows = list(bench.get("default_checks", ()))
     for check in checks:
-        prompt, name = CheckPrompt(f"<{token_hex(16)}>"), _name_of(check)
+        prompt, name = CheckPrompt(f"<{urandom(16).hex()}>"), _name_of(check)
         judge = serve(f"check.{name}", judge_of(check, prompt))
         rows.append({"rubric": name, "name": name, "model": judge, "prompt": str(prompt)})
     return {**bench, "model_configs": configs, **({"default_checks": rows} if rows else {})}

@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from os import urandom
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 from proctor.errors import ProctorError
 
@@ -126,7 +126,7 @@ class Producer:
             QueueFullError: too many turns wait, and this producer does not.
             ProctorError: the producer is closed.
         """
-        line = json.dumps({"clientRequestId": f"py-{uuid4().hex}", **turn}, ensure_ascii=False).encode()
+        line = json.dumps({"clientRequestId": f"py-{urandom(16).hex()}", **turn}, ensure_ascii=False).encode()
         waiting = _Waiting(line, Future())
         with self._changed:
             if self._is_closed:

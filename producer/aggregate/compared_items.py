@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from sys import intern
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -176,6 +176,8 @@ class ComparedItem(NamedTuple):
     known: Known
     weight: float
     """How much it counts in means."""
+    answer: int = 0
+    """Hash of its answer, in this process."""
     verdicts: Verdicts = ()
     """What its checks found; one tuple for all items of which they found the same."""
     tries: tuple[int, int] | None = None
@@ -262,6 +264,7 @@ def items_of(
                 place=keep(line),
                 known=known or comparing.known(line),
                 weight=getattr(line.result, "weight", 1.0),
+                answer=hash(comparing.answer(line)),
                 verdicts=verdicts.setdefault(checked, checked),
             )
         )
@@ -351,6 +354,11 @@ def _case_scores(line: CaseLine) -> Mapping[str, float | None]:
     return {**_item_scores(line), "rouge_l": rouge_l, "score": result.score, **checks}
 
 
+def _case_answer(line: CaseLine) -> Hashable:
+    result = _result(line)
+    return result.raw_output, result.refusal, str(result.tool_calls or "")
+
+
 def _case_verdicts(line: CaseLine) -> Verdicts:
     result = _result(line)
     decided = (row for row in result.stages if row.outcome in _DECIDED)
@@ -379,6 +387,11 @@ def _query_verdicts(line: QueryLine) -> Verdicts:
     return tuple((name, check.passed) for name, check in found if check.is_applicable)
 
 
+def _turn_answer(line: TurnLine) -> Hashable:
+    result = _result(line)
+    return result.response, result.reason, str(result.memento)
+
+
 def _category(line: QueryLine) -> Sequence[str]:
     found = AskedQuery(line.result or {}).category
     return [] if found is None else [str(found)]
@@ -405,6 +418,8 @@ class Comparing(NamedTuple):
     """What became of an item, as a change of it is written."""
     scores: Callable[[Line], Mapping[str, float | None]] = _item_scores
     """What was measured of an item without an error."""
+    answer: Callable[[Line], Hashable] = lambda line: str(line.result)
+    """What was answered, to tell whether two answers are the same."""
     verdicts: Callable[[Line], Verdicts] = lambda _: ()
     """What its checks found."""
     tags: Callable[[Line], Sequence[str]] = lambda _: ()
@@ -429,6 +444,7 @@ COMPARED_TURNS: Final = Comparing(
     TurnLine,
     word=lambda line: _result(line).decision or line.outcome,
     scores=_turn_scores,
+    answer=_turn_answer,
     good="decided",
     good_rate="Decided",
 )
@@ -438,6 +454,7 @@ COMPARED_CASES: Final = Comparing(
     _case_names,
     CaseLine,
     scores=_case_scores,
+    answer=_case_answer,
     verdicts=_case_verdicts,
     tags=lambda line: _result(line).tags or (),
     known=lambda line: Known(bytes.fromhex(line.input_hash), bytes.fromhex(line.expectation_hash)),
@@ -449,6 +466,7 @@ COMPARED_QUERIES: Final = Comparing(
     lambda result, _: (str(result["id"]),),
     QueryLine,
     scores=_query_scores,
+    answer=lambda line: str(AskedQuery(line.result or {}).answer),
     verdicts=_query_verdicts,
     tags=_category,
     tag="category",

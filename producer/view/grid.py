@@ -85,13 +85,6 @@ class _Cells:
         return cells
 
 
-class ReadRun(NamedTuple):
-    """The items of a run, and hashes of their answers by position."""
-
-    items: Items
-    answers: "array[int]"
-
-
 @dataclass(slots=True)
 class RunColumn:
     """A run in the grid."""
@@ -146,20 +139,20 @@ class Grid:
                 found |= int.from_bytes(column.cells.sorts.translate(table))
         return found.to_bytes(len(self.names))
 
-    def add(self, info: RunInfo, baseline: ReadRun, run: ReadRun) -> None:
+    def add(self, info: RunInfo, baseline: Items, items: Items) -> None:
         """Takes a run that was read."""
-        found = compare(info.kind, baseline.items, run.items)
+        found = compare(info.kind, baseline, items)
         pairs, parts = found.pairs, dict[int, frozenset[str]]()
         if found.comparing.are_cases:
-            parts = {at: frozenset(item.key[at] for item in run.items.items) for at in KEY_PARTS.values()}
+            parts = {at: frozenset(item.key[at] for item in items.items) for at in KEY_PARTS.values()}
         sorts = dict[int, int]()
         for sort, listed in enumerate((pairs.broken, pairs.fixed, pairs.changed)):
             sorts.update((pair.after.place, sort) for pair in listed)
         for before, after in pairs.same:
-            if baseline.answers[before.place] != run.answers[after.place]:
+            if before.answer != after.answer:
                 sorts[after.place] = TEXT
         cells = _Cells()
-        for item in run.items.items:
+        for item in items.items:
             row = self._items.setdefault(item.key[:-1], len(self._items))
             cells.add(row, item, self._word(item), sorts.get(item.place, SAME))
         light = replace(found, pairs=PairedItems())
@@ -194,16 +187,14 @@ class Grid:
         return -max(max(shares) - min(shares), is_changed / 1_000), sum(shares) / len(shares)
 
 
-def read_run(store: RunStore, info: RunInfo, stopped: Event) -> ReadRun:
-    """Reads the results of a run for a comparison.
+def read_items(store: RunStore, info: RunInfo, stopped: Event) -> Items:
+    """Reads the items of a run; the place of each is its position.
 
     Args:
         store: reads the run.
         info: the run.
         stopped: ends the reading early; what was read is of no use then.
     """
-    compared = kinds.of(info.kind).compared()
-    answers = array("q", [0]) * info.total
     position = 0
 
     def lines() -> Iterator[tuple[Line, Known | None]]:
@@ -214,11 +205,7 @@ def read_run(store: RunStore, info: RunInfo, stopped: Event) -> ReadRun:
             position = read.position
             yield read.line, read.known
 
-    def keep(line: Line) -> int:
-        answers[position] = hash(compared.texts(line).answer)
-        return position
-
-    return ReadRun(items_of(compared.comparing, lines(), keep=keep), answers)
+    return items_of(kinds.of(info.kind).compared().comparing, lines(), keep=lambda _: position)
 
 
 class Grids:
@@ -286,9 +273,9 @@ def _check(runs: Sequence[RunInfo]) -> None:
 def _make(grid: Grid, store: RunStore, stopped: Event) -> None:
     baseline = None
     for info in grid.runs:
-        run = read_run(store, info, stopped)
+        items = read_items(store, info, stopped)
         if stopped.is_set():
             return
-        baseline = baseline or run
-        grid.add(info, baseline, run)
+        baseline = baseline or items
+        grid.add(info, baseline, items)
     grid.finish()

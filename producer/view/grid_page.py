@@ -24,6 +24,7 @@ from producer.report.html.rendering import fill
 from producer.report.html.viewer import Letter
 from producer.text import age, many, percent, plural
 from producer.view.grid import Cell, Grid, RunColumn
+from producer.view.history import SettingsOf, changed_settings
 from producer.view.html_pages import Frame, framed
 from producer.view.links import Links
 from shared.names import Outcome
@@ -68,7 +69,8 @@ class RunRow(NamedTuple):
 
     run: str
     label: str
-    age: str
+    about: Sequence[str]
+    """Its name, what of its settings differs from the baseline's, its age."""
     rate: Rate
     values: Sequence[Measured]
     sorts: Sequence[tuple[str, int]]
@@ -128,15 +130,22 @@ class GridView(NamedTuple):
     units: str
 
 
-def grid_page(grid: Grid, query: GridQuery, links: Links, now_ms: int) -> bytes:
+class About(NamedTuple):
+    """What is said of runs beside their results."""
+
+    now_ms: int
+    settings: SettingsOf
+
+
+def grid_page(grid: Grid, query: GridQuery, links: Links, about: About) -> bytes:
     """Writes the page."""
     runs = [info.run for info in grid.runs]
     base = {"run": runs, "baseline": runs[0], "view": "cases"}
-    body = fill(TEMPLATE, "page", grid_view(grid, query, links, now_ms), query, base, links)
+    body = fill(TEMPLATE, "page", grid_view(grid, query, links, about), query, base, links)
     return framed(Frame(f"{plural(len(runs), 'run')} · Proctor", links, crumbs=[("Runs", links.to())]), body)
 
 
-def grid_view(grid: Grid, query: GridQuery, links: Links, now_ms: int) -> GridView:
+def grid_view(grid: Grid, query: GridQuery, links: Links, about: About) -> GridView:
     """Chooses what is shown."""
     columns = list(grid.columns)  # a thread adds to it
     labels = _labels(grid)
@@ -155,7 +164,7 @@ def grid_view(grid: Grid, query: GridQuery, links: Links, now_ms: int) -> GridVi
         _verdict(columns, labels),
         _notes(columns),
         [score_name(columns[0].found.comparing, name) for name in names] if columns else [],
-        [_run(column, labels[column.info.run], names, now_ms) for column in columns],
+        [_run(grid, column, labels[column.info.run], names, about) for column in columns],
         checks[:MOST_CHECKS],
         max(0, len(checks) - MOST_CHECKS),
         rows,
@@ -215,23 +224,26 @@ def _notes(columns: Sequence[RunColumn]) -> list[str]:
     ]
 
 
-def _run(column: RunColumn, label: str, names: Sequence[str], now_ms: int) -> RunRow:
-    info, found = column.info, column.found
-    values = [
-        Measured(amount_of(name, found.scores[name].b), _delta(column, name))
-        if name in found.scores
-        else Measured("", None)
-        for name in names
-    ]
+def _run(grid: Grid, column: RunColumn, label: str, names: Sequence[str], about: About) -> RunRow:
+    info, found, nothing = column.info, column.found, Measured("", None)
+    known = (
+        info.title if label != info.title else "",
+        changed_settings(about.settings, grid.runs[0], info),
+        f"{age((about.now_ms - info.created_ms) / 1000)} ago",
+    )
     return RunRow(
         info.run,
         label,
-        age((now_ms - info.created_ms) / 1000),
+        [text for text in known if text],
         found.pass_rate.b,
-        values,
+        [_score(column, name) if name in found.scores else nothing for name in names],
         [(sort, column.cells.sorts.count(at)) for at, sort in enumerate(SORTS)],
         "" if found.counts.pairs else f"shares no {found.comparing.unit} with the baseline",
     )
+
+
+def _score(column: RunColumn, name: str) -> Measured:
+    return Measured(amount_of(name, column.found.scores[name].b), _delta(column, name))
 
 
 def _delta(column: RunColumn, name: str) -> ShownChange | None:

@@ -10,6 +10,8 @@ from producer.view.run_lines import change_of, rate_of
 from shared.clock import iso_utc
 from shared.runs import RunInfo
 
+SettingsOf = Callable[[RunInfo], Settings]
+"""Returns what of a run makes its results differ."""
 MOST: Final = 60
 """Runs that are drawn; the newest ones."""
 WIDTH: Final = 1_000
@@ -53,9 +55,7 @@ class RunHistory(NamedTuple):
         return [point.run for point in self.points[-MOST_TOGETHER:]]
 
 
-def history_of(
-    name: str, runs: Sequence[RunInfo], settings: Callable[[RunInfo], Settings]
-) -> RunHistory | None:
+def history_of(name: str, runs: Sequence[RunInfo], settings: SettingsOf) -> RunHistory | None:
     """Makes the figure; None where fewer than two runs have a rate.
 
     Args:
@@ -74,7 +74,7 @@ def history_of(
         return round(HEIGHT * (1 - (share - floor) / (1 - floor or 1)), 1)
 
     places = [round(SIDE + at * step, 1) for at in range(len(rated))]
-    changes = ["", *(_changed(settings, a, b) for (a, _), (b, _) in pairwise(rated))]
+    changes = ["", *(changed_settings(settings, a, b) for (a, _), (b, _) in pairwise(rated))]
     points = [
         RunPoint(
             info.run,
@@ -100,7 +100,7 @@ def history_of(
     )
 
 
-def _changed(settings: Callable[[RunInfo], Settings], before: RunInfo, after: RunInfo) -> str:
+def changed_settings(settings: SettingsOf, before: RunInfo, after: RunInfo) -> str:
     """Writes which settings differ."""
     found = differing(settings(before), settings(after))
     more = f", and {len(found) - MOST_CHANGES} more" if len(found) > MOST_CHANGES else ""

@@ -4,7 +4,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Event, Lock
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
@@ -14,8 +14,8 @@ from producer.row_reader import RowReader, state_of
 
 MOST_KEPT: Final = 200_000
 """Rows of a run up to which their facts are kept, in some 100 MB; of larger ones only what is found."""
-MOST_RUNS: Final = 2
-"""Runs whose facts are kept."""
+MOST_TABLES: Final = 3
+"""Runs whose facts are kept; once more for filters of large texts."""
 MOST_FINDS: Final = 16
 """Filters whose results are kept."""
 BUDGET_S: Final = 0.2
@@ -43,6 +43,10 @@ USUAL: Final = frozenset(
     }
 )
 """Facts that are read whatever a filter looks at, so that the next one finds them."""
+DERIVED: Final = frozenset({"failed_checks", "first_token_ms", "disagreement", "doubt"})
+"""Facts that take longer to read, and are read with the others while nobody waits."""
+BREATH_S: Final = 0.001
+"""Between two stretches that are read while nobody waits: a search goes first."""
 
 
 class Found(NamedTuple):
@@ -78,9 +82,28 @@ class RowFinder:
     """Finds rows; shared by all requests."""
 
     def __init__(self) -> None:
-        self._facts = OrderedDict[str, _Facts]()
+        self._facts = OrderedDict[tuple[str, frozenset[str]], _Facts]()
         self._finds = OrderedDict[tuple[str, str], _Find]()
-        self._lock = Lock()
+        self._lock, self._closed = Lock(), Event()
+
+    def prepare(self, reader: RowReader) -> None:
+        """Reads what most filters look at, of a run that has ended, so that the first search finds it read.
+
+        Args:
+            reader: reads the run.
+        """
+        info, state = reader.info, state_of(reader.info)
+        is_read = not info.is_final or info.total > MOST_KEPT
+        while not is_read and not self._closed.wait(BREATH_S):
+            with self._lock:
+                key = state, frozenset[str]()
+                facts = self._kept(self._facts, key, lambda: _Facts(USUAL | DERIVED), MOST_TABLES)
+                _read_on(facts, reader)
+                is_read = facts.read >= info.total
+
+    def close(self) -> None:
+        """Ends what is being prepared."""
+        self._closed.set()
 
     def find(self, reader: RowReader, wanted: RowFilter) -> Found:
         """Goes on with a search for some time; a run that has changed is searched anew.
@@ -103,16 +126,12 @@ class RowFinder:
         self, find: _Find, reader: RowReader, state: str, wanted: RowFilter, until_s: float
     ) -> None:
         info = reader.info
-        facts = self._kept(self._facts, state, lambda: _Facts(USUAL | wanted.fields), MOST_RUNS)
+        key = state, wanted.fields - USUAL - DERIVED  # large texts are kept apart from what all filters use
+        facts = self._kept(self._facts, key, lambda: _Facts(USUAL | wanted.fields), MOST_TABLES)
         if not wanted.fields <= facts.fields:
-            facts = self._facts[state] = _Facts(facts.fields | wanted.fields)
-        read = kinds.of(info.kind).facts(facts.fields)
+            facts = self._facts[key] = _Facts(facts.fields | wanted.fields)
         while facts.read < info.total and monotonic() < until_s:
-            end = min(info.total, facts.read + STRETCH)
-            for position, each in _read(reader, facts.read, end, read):
-                facts.positions.append(position)
-                facts.facts.append(each)
-            facts.read = end
+            _read_on(facts, reader)
         matches = wanted.matches
         for at in range(find.tested, len(facts.facts)):
             if matches(facts.facts[at]):
@@ -138,6 +157,15 @@ class RowFinder:
         while len(kept) > most:
             kept.popitem(last=False)
         return kept[key]
+
+
+def _read_on(facts: _Facts, reader: RowReader) -> None:
+    """Reads the next stretch."""
+    end = min(reader.info.total, facts.read + STRETCH)
+    for position, each in _read(reader, facts.read, end, kinds.of(reader.info.kind).facts(facts.fields)):
+        facts.positions.append(position)
+        facts.facts.append(each)
+    facts.read = end
 
 
 def _read(

@@ -32,7 +32,7 @@ from producer.view import desk, html_pages
 from producer.view.cards import ACTIONS, Card, RunPace, card_of
 from producer.view.follow import Following
 from producer.view.grid import Grids
-from producer.view.grid_page import GridQuery, grid_page
+from producer.view.grid_page import About, GridQuery, grid_page
 from producer.view.history import history_of
 from producer.view.html_pages import message_page
 from producer.view.kept_reports import KeptReports
@@ -84,6 +84,7 @@ class Pages:
         self._access, self._links = access, links
         self.hub = Hub(Following(access, links))
         self._kept, self._finder, self._grids = KeptReports(), RowFinder(), Grids()
+        self._prepared: asyncio.Task[None] | None = None
 
     def routes(self) -> list[web.RouteDef]:
         """Returns what is served."""
@@ -125,10 +126,16 @@ class Pages:
         return html_pages.runs_page(view, self._links)
 
     async def run(self, request: web.Request) -> web.Response:
-        """Writes the page of a run."""
-        return _html(
-            await asyncio.to_thread(self._run, _path(request).run, typed(request.query, QueryParams))
-        )
+        """Writes the page of a run; what filters look at is read meanwhile."""
+        path, asked = _path(request), typed(request.query, QueryParams)
+        page = _html(await asyncio.to_thread(self._run, path.run, asked))
+        self._prepared = asyncio.create_task(asyncio.to_thread(self._prepare, path.run))
+        return page
+
+    def _prepare(self, run: str) -> None:
+        store = self._access.impatient_store
+        with suppress(ProctorError):  # a search says what is wrong
+            self._finder.prepare(RowReader(store, store.info(run)))
 
     def _stream(self, name: str, asked: QueryParams) -> bytes:
         found, store, now = (
@@ -249,7 +256,9 @@ class Pages:
 
     def _compare_cases(self, runs: Sequence[str], asked: QueryParams) -> bytes:
         grid = self._grids.get(self._access.impatient_store, self._sides(runs, asked.baseline))
-        return grid_page(grid, GridQuery(asked.show, asked.of, asked.number), self._links, now_ms())
+        return grid_page(
+            grid, GridQuery(asked.show, asked.of, asked.number), self._links, About(now_ms(), _settings_of)
+        )
 
     def _compare_answers(self, runs: Sequence[str], baseline: str) -> Path:
         store = self._access.store
@@ -317,6 +326,7 @@ class Pages:
 
     async def close(self) -> None:
         """Ends all followers and deletes the kept reports."""
+        self._finder.close()
         await self.hub.close()
         await asyncio.to_thread(self._grids.close)
         self._kept.close()

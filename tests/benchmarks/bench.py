@@ -22,6 +22,7 @@ from tests.benchmarks import (
     bench_served,
     bench_start,
     bench_turns,
+    bench_view,
 )
 from tests.benchmarks.results import Bench, collect, made_by, write
 from tests.support.tree import ROOT
@@ -36,7 +37,11 @@ BENCHES: Final[Mapping[str, Bench]] = {
     "scrape": bench_scrape.measured,
     "pages": bench_pages.measured,
 }
-LONG: Final[Mapping[str, Bench]] = {"growth": bench_growth.measured, "served": bench_served.measured}
+LONG: Final[Mapping[str, Bench]] = {
+    "growth": bench_growth.measured,
+    "served": bench_served.measured,
+    "view": bench_view.measured,
+}
 """Measured only when they are named."""
 OUTPUT: Final = ROOT / "build" / "bench.json"
 

@@ -53,6 +53,7 @@ PREPARATION: Final = f"""
 set -e
 proctor demo -q -o pages
 proctor run examples/prompts.yaml --api-base $MODELS -q -o pages/prompts.html || true
+proctor run {BENCH} --api-base $MODELS -m mistral/mistral-large-latest -q
 proctor run {BENCH} --api-base $MODELS -m openai/gpt-4o-mini -q -o before.json || true
 proctor run {BENCH} --api-base $MODELS -m anthropic/claude-haiku-4-5 -q -o after.json
 proctor compare before.json after.json -q -o pages/compare.html
@@ -75,8 +76,10 @@ SERVED: Final = (
     Page("/", 640, picture="view-runs"),
     Page("/?name=Everyday+checks&", 800, picture="view-history"),
     Page("/run/RUN", 900, "#panel h2", "view-run"),
+    Page("/compare?RUNS&view=cases&", 900, picture="view-grid"),
 )
-"""Pages of `proctor view`; RUN is the newest run of cases but one, whose first failure is opened."""
+"""Pages of `proctor view`; RUN is the newest run of cases but one, whose first failure is opened, RUNS the
+newest three."""
 
 SCREENS: Final = (
     Screen("cases", f"proctor run {BENCH} --api-base $MODELS", 100),
@@ -126,9 +129,10 @@ def _environment(folder: Path) -> Mapping[str, str]:
 
 def _photograph_served(folder: Path, env: Mapping[str, str], target: Path) -> None:
     """Writes pictures of what `proctor view` serves, once the pages are live."""
-    words = ["proctor", "runs", "list", "--kind", "cases", "--first", "2", "--json"]
+    words = ["proctor", "runs", "list", "--kind", "cases", "--first", "3", "--json"]
     listed = subprocess.run(words, check=True, env=env, capture_output=True)
-    run = json.loads(listed.stdout)["runs"][1]["run_id"]
+    runs = [each["run_id"] for each in json.loads(listed.stdout)["runs"]]
+    marked = "&".join(f"run={run}" for run in runs)
     mark_this_session()
     processes, command = Processes(folder, os.environ), ["proctor", "view", "--no-open", "--port", "0"]
     with (
@@ -139,9 +143,9 @@ def _photograph_served(folder: Path, env: Mapping[str, str], target: Path) -> No
         base, _, token = (server.stdout.readline() if server.stdout else "").strip().partition("/?")
         for page in SERVED:
             browser.look(width=WIDTH, height=page.height)
-            place = page.name.replace("RUN", run)
+            place = page.name.replace("RUNS", marked).replace("RUN", runs[1])
             browser.open(f"{base}{place}{'' if '?' in place else '?'}{token}")
-            eventually(partial(_is_live, browser), LIVE_S)
+            eventually(partial(_is_there, browser), LIVE_S)
             if page.state:
                 browser.click("a.item.is-f")
                 eventually(partial(_has, browser, page.state), LIVE_S)
@@ -173,8 +177,9 @@ def _photograph_chat(folder: Path, env: Mapping[str, str], target: Path) -> None
         service.terminate()
 
 
-def _is_live(browser: Browser) -> None:
-    assert browser.texts("[data-link]") == ["live"]
+def _is_there(browser: Browser) -> None:
+    assert browser.texts("[data-link]") in ([], ["live"])
+    assert not browser.texts("[data-unfinished]")
 
 
 def _has(browser: Browser, selector: str) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 TOKEN = "token-of-the-test"  # noqa: S105 - of a server that lives as long as a test
 WORKER = "worker@test"
+CHUNK = 500
 OUTPUTS = (GOOD, WRONG, GOOD, None)
 
 
@@ -46,22 +47,26 @@ def cases_run(
     rows = list(rows_of(models, cases, outputs))
     text = json.dumps(snapshot).encode()
     token = open_run(ledger, run, "cases", snapshot=text)
-    items = {str(row.index): row.payload for row in rows}
-    ledger.load(run, token, items, {"0": ChunkPlan("case 1", list(items))})
-    ledger.seal(run, token, len(items), "digest")
-    answer(client, run, rows[:done])
+    for at in range(0, len(rows), CHUNK):
+        items = {str(row.index): row.payload for row in rows[at : at + CHUNK]}
+        ledger.load(run, token, items, {str(at // CHUNK): ChunkPlan(f"case {at + 1}", list(items))})
+    ledger.seal(run, token, len(rows), "digest")
+    answered = rows[:done]
+    for at in range(0, len(answered), CHUNK):
+        answer(client, run, answered[at : at + CHUNK])
     return run
 
 
 def answer(client: "redis.Redis", run: str, rows: Sequence[Any]) -> None:
-    """Commits results, as a worker does."""
+    """Commits results of one chunk, as a worker does."""
     ledger = Ledger(client, patience_s=5.0)
-    claim = ledger.claim(run, "0", "claim", WORKER)
+    chunk = str(rows[0].index // CHUNK)
+    claim = ledger.claim(run, chunk, f"claim {chunk}", WORKER)
     assert claim.status == "ok"
-    pairs = zip(claim.items, rows, strict=False)
-    values = [Row(str(row.index), item.generation, pack_item(row)) for item, row in pairs]
+    generations = {item.index: item.generation for item in claim.items}
+    values = [Row(str(row.index), generations[str(row.index)], pack_item(row)) for row in rows]
     tally = {word: sum(row.outcome.value == word for row in rows) for word in ("passed", "failed", "error")}
-    ledger.commit(run, "0", "claim", values, back=True, tally=tally)
+    ledger.commit(run, chunk, f"claim {chunk}", values, back=True, tally=tally)
 
 
 def access_to(url: str, folder: "Path") -> Access:

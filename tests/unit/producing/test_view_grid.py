@@ -1,8 +1,8 @@
 """Several runs beside a baseline: which rows come first, what became of them, what each check passed."""
 
-from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -11,8 +11,8 @@ from msgspec import convert
 from producer import kinds
 from producer.aggregate.compared_items import items_of
 from producer.report.html.viewer import Letter
-from producer.view.grid import Grid, Grids, ReadRun
-from producer.view.grid_page import PAGE, GridQuery, GridView, grid_page, grid_view
+from producer.view.grid import Grid, Grids
+from producer.view.grid_page import PAGE, About, GridQuery, GridView, grid_page, grid_view
 from producer.view.links import Links
 from shared.errors import UsageError
 from shared.kinds import CASES, QUERIES, Kind
@@ -21,6 +21,7 @@ from tests.support.comparisons import case_line
 from tests.support.run_infos import info
 
 LINKS = Links("t")
+ABOUT = About(5_000, lambda info: {"temperature": info.run})
 HOSTILE = "</title><script>window.pwned = 1</script>\x1b\u202e"
 Line = Mapping[str, Any]
 
@@ -30,31 +31,29 @@ def run(name: str, *, kind: Kind = CASES, total: int = 100) -> RunInfo:
     return replace(info(total=total), run=name, kind=kind, snapshot={"name": name})
 
 
+def numbered() -> Callable[[Any], int]:
+    """Says of each line which one it is."""
+    places = count()
+    return lambda _line: next(places)
+
+
 def grid_of(*runs: Sequence[Line], names: Sequence[str] = ("a", "b", "c")) -> Grid:
     """The grid of runs with these lines, the baseline first."""
     grid = Grid([run(name) for name, _ in zip(names, runs, strict=False)])
     comparing = kinds.of(CASES).compared().comparing
-    read = list[ReadRun]()
-    for lines in runs:
-        answers = array("q", [0]) * 100
-        places = iter(range(100))
-
-        def keep(line: Any, answers: Any = answers, places: Any = places) -> int:
-            at: int = next(places)
-            answers[at] = hash(line.result.raw_output)
-            return at
-
-        items = items_of(comparing, ((convert(line, comparing.line), None) for line in lines), keep=keep)
-        read.append(ReadRun(items, answers))
-    for each, one in zip(grid.runs, read, strict=True):
-        grid.add(each, read[0], one)
+    read = [
+        items_of(comparing, ((convert(line, comparing.line), None) for line in lines), keep=numbered())
+        for lines in runs
+    ]
+    for each, items in zip(grid.runs, read, strict=True):
+        grid.add(each, read[0], items)
     grid.finish()
     return grid
 
 
 def shown(grid: Grid, **query: Any) -> GridView:
     """What the page shows."""
-    return grid_view(grid, GridQuery(**query), LINKS, 0)
+    return grid_view(grid, GridQuery(**query), LINKS, ABOUT)
 
 
 def test_rows_about_which_runs_disagree_come_first() -> None:
@@ -80,6 +79,11 @@ def test_rows_about_which_runs_disagree_come_first() -> None:
         "fpe",
         "fff",
         "ppp",
+    ]
+    assert [row.about for row in view.runs] == [
+        ["4 s ago"],
+        ["temperature a → b", "4 s ago"],
+        ["temperature a → c", "4 s ago"],
     ]
     assert [(sort, number) for sort, _, number in view.chips] == [
         ("broken", 1),
@@ -132,7 +136,7 @@ def test_a_page_has_some_rows_and_texts_are_only_text() -> None:
     lines = [case_line(at, "x", model=f"m{at % 2} {HOSTILE}") for at in range(PAGE + 10)]
     grid = grid_of(lines, lines, names=(HOSTILE, "b"))
     assert (shown(grid).after, len(shown(grid, number=PAGE + 1).rows)) == (PAGE + 1, 10)
-    page = grid_page(grid, GridQuery(), LINKS, 0).decode()
+    page = grid_page(grid, GridQuery(), LINKS, ABOUT).decode()
     assert "<script>window" not in page
     assert "\x1b" not in page
     assert page.count("m0 &lt;/title&gt;") == PAGE // 2
