@@ -20,6 +20,10 @@ GATHER_S: Final = 0.005
 """Shortest time between the starts of two micro-runs; a single turn is submitted at once."""
 MOST_BYTES: Final = 1 << 20
 """Bound of a micro-run besides `MOST_TURNS`: it is one chunk, which the order of the workers needs."""
+BUSY_S: Final = 0.02
+"""How long turns wait at most, beyond `GATHER_S`, while `MOST_UNDER_WAY` micro-runs are decided."""
+MOST_UNDER_WAY: Final = 3
+"""Two that a worker process decides at a time, and one that follows."""
 LOOK_S: Final = 0.25
 """A run whose end has not been reported for this long is polled."""
 ADOPT_S: Final = 30.0
@@ -72,7 +76,9 @@ class Gatherer:
         self._runs, self._max_waiting, self._most_turns = runs, max_waiting, most_turns
         self._gathered = deque[Waiting]()
         self._under_way: dict[str, _UnderWay] = {}
-        self._news = asyncio.Event()
+        self._early = set[str]()
+        """Runs that ended while they were being submitted."""
+        self._news, self._ended = asyncio.Event(), asyncio.Event()
         self._threads = ThreadPoolExecutor(THREADS, "serve")
         self._tasks = set[asyncio.Task[None]]()
         self.waiting = 0
@@ -144,6 +150,14 @@ class Gatherer:
                 began_s = monotonic()
                 await self._submit(self._taken())
                 await asyncio.sleep(max(0.0, began_s + GATHER_S - monotonic()))
+                await self._room()
+
+    async def _room(self) -> None:
+        """Waits a moment while several micro-runs are decided: few large ones are done sooner than many."""
+        if self._most_turns > 1 and len(self._under_way) >= MOST_UNDER_WAY and self.queued < self._most_turns:
+            self._ended.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), BUSY_S)
 
     def _taken(self) -> list[Waiting]:
         """Takes as many requests as fit a micro-run, and at least one."""
@@ -162,6 +176,7 @@ class Gatherer:
         turns = [turn for request in requests for turn in request.turns]
         accepted_ms = [request.accepted_ms for request in requests for _ in request.turns]
         is_kept = any(request.is_kept for request in requests)
+        self._early.clear()
         try:
             is_heard = any(request.on_piece for request in requests)
             micro = await self._in_thread(
@@ -177,6 +192,8 @@ class Gatherer:
             if not request.ids.done():
                 request.ids.set_result([f"{micro.run}.{at + one}" for one in range(len(request.turns))])
             at += len(request.turns)
+        if micro.run in self._early:
+            self._end(micro.run)
 
     async def _listen(self) -> None:
         """Finishes runs that the ledger reports as ended."""
@@ -216,7 +233,10 @@ class Gatherer:
     def _end(self, run: str) -> None:
         """Finishes a run that has ended, once."""
         if each := self._under_way.pop(run, None):
+            self._ended.set()
             self._spawn(self._finish(each))
+        else:
+            self._early.add(run)
 
     async def _finish(self, each: _UnderWay) -> None:
         """Hands out the results of a run, and folds it."""

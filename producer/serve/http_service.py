@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -49,6 +50,9 @@ OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json
 """What is answered without a token."""
 NAMESPACE: Final = "namespace"
 CARE_S: Final = 1.0
+SWITCH_S: Final = 0.0005
+"""How long a thread with an answer of Redis waits for the event loop: Python's own 5 ms would be spent
+several times on the way of a turn."""
 REMOVALS: Final = 40
 REMOVAL_PAUSE_S: Final = 0.05
 """A thread is removed while no turn of its namespace is being decided; this often it is tried."""
@@ -457,4 +461,5 @@ def serve(
             await stop.wait()
             caring.cancel()
 
+    sys.setswitchinterval(SWITCH_S)
     asyncio.run(until_signalled())

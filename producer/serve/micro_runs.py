@@ -154,30 +154,31 @@ class MicroRuns:
             is_kept=is_kept,
             summary_policy=self._policy,
         )
-        ledger.open(
+        wakes = ledger.submit_part(
             run,
             kind=TURNS.name,
             namespace=self.namespace,
-            key="",
-            token=self.listener,
+            tells=self.listener,
             snapshot=_encode(to_builtins(snapshot) | asked(live)),
             ttl_s=RESULTS_TTL_S,
             layout=TARGETS_LAYOUT if live else FIRST_LAYOUT,
-            tells=self.listener,
+            items=chunk.payloads,
+            plan={CHUNK: chunk.plan},
+            total=len(turns),
         )
-        ledger.load(run, self.listener, chunk.payloads, {CHUNK: chunk.plan})
-        wakes = ledger.seal(run, self.listener, len(turns), "")
         self._access.publisher.publish(wakes)
         return MicroRun(run, len(turns), len(chunk.payloads))
 
     def heard(self) -> Heard:
         """Waits for what workers tell, at most `WAIT_S`."""
         client, key = self._access.client, keys.ended_key(self.listener)
-        first: Any = client.blpop([key], timeout=WAIT_S)
-        if first is None:
-            return Heard((), ())
-        more: Any = client.lpop(key, MOST_HEARD)
-        messages: list[bytes] = [first[1], *(more or ())]
+        with client.pipeline(
+            transaction=False
+        ) as pipeline:  # one round trip: the second waits with the first
+            pipeline.blpop([key], timeout=WAIT_S)
+            pipeline.lpop(key, MOST_HEARD)
+            first, more = pipeline.execute()
+        messages: list[bytes] = [*(first or ())[1:], *(more or ())]
         return Heard(
             [each.decode() for each in messages if not each.startswith(PIECE_START)],
             [decode_piece(each) for each in messages if each.startswith(PIECE_START)],

@@ -9,7 +9,7 @@ Longer than 500 lines, because it is one interface, and most lines are its docum
 from collections.abc import Callable, Collection, Mapping, Sequence
 from re import compile as compile_pattern
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 import redis
 from redis import exceptions
@@ -145,24 +145,9 @@ class Ledger:
         checked_name("run id", run)
         if namespace:
             checked_name("namespace", namespace)
-        settings = (
-            token,
-            snapshot,
-            ttl_s,
-            self.namespace_ttl_s,
-            wide,
-            kind_named(kind).storage,
-            layout,
-            tells,
-        )
-        answer = self.caller.run("open", run, kind, namespace, key, *settings)
-        status, found = answer[0].decode(), answer[1].decode()
-        if status == "namespace":
-            raise UsageError(
-                f"namespace {namespace!r} is the id of a run, whose threads go with it",
-                hint="choose another name",
-            )
-        return Opened(status, found, answer[2].decode() if len(answer) > 2 else "")  # noqa: PLR2004 - digest
+        storage = kind_named(kind).storage
+        settings = (token, snapshot, ttl_s, self.namespace_ttl_s, wide, storage, layout, tells)
+        return opened(namespace, self.caller.run("open", run, kind, namespace, key, *settings))
 
     def load(self, run: str, token: str, items: Mapping[str, bytes], plan: Mapping[str, ChunkPlan]) -> int:
         """Writes some items and chunks of a loading run; idempotent.
@@ -204,15 +189,57 @@ class Ledger:
         Raises:
             LoadLostError: this loader no longer owns the run, or Redis lost writes that it had confirmed.
         """
-        answer = self.caller.run("seal", run, token, total, digest)
-        if answer[0] == b"short":
-            raise LoadLostError(
-                f"run {run}: {total} items were read, Redis has {answer[1]}",
-                hint="Redis lost a part of the load when it was restarted: submit the file again",
-            )
-        if answer[0] != b"ok":
-            raise lost(run)
-        return wire.wakes_from(answer[1])
+        return sealed(run, total, self.caller.run("seal", run, token, total, digest))
+
+    def submit_part(
+        self,
+        run: str,
+        *,
+        kind: str,
+        namespace: str,
+        tells: str,
+        snapshot: bytes,
+        ttl_s: int,
+        layout: int,
+        items: Mapping[str, bytes],
+        plan: Mapping[str, ChunkPlan],
+        total: int,
+    ) -> list[Wake]:
+        """Opens, loads and seals a part of the stream of a namespace, in one round trip.
+
+        Args:
+            run: id for the part.
+            kind: as for `open`.
+            namespace: the same.
+            tells: the same; it is the loader's token too.
+            snapshot: as for `open`.
+            ttl_s: the same.
+            layout: the same.
+            items: as for `load`.
+            plan: the same.
+            total: as for `seal`.
+
+        Raises:
+            UsageError: the namespace is the id of a run.
+            LoadLostError: the id is taken, or Redis lost writes that it had confirmed.
+        """
+        storage = kind_named(kind).storage
+        settings = (tells, snapshot, ttl_s, self.namespace_ttl_s, 0, storage, layout, tells)
+        answers = self.caller.run_many(
+            [
+                ("open", (run, kind, namespace, "", *settings)),
+                *(
+                    ("load", (run, tells, *wire.load_arguments(some, entries)))
+                    for some, entries in wire.split_load(items, plan)
+                ),
+                ("seal", (run, tells, total, "")),
+            ]
+        )
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        opened(namespace, answers[0])
+        return sealed(run, total, answers[-1])
 
     def unclaimed(self, run: str, kind: str) -> list[Wake]:
         """Reads the wake-ups of chunks that are published and that no worker has taken.
@@ -648,6 +675,37 @@ def lost(run: str) -> LoadLostError:
         f"run {run} is not ours any more: its loader was silent for too long, or it was removed",
         hint="submit the file again",
     )
+
+
+def opened(namespace: str, answer: Sequence[Any]) -> Opened:
+    """Reads the answer of an open.
+
+    Raises:
+        UsageError: the namespace is the id of a run.
+    """
+    status, found = answer[0].decode(), answer[1].decode()
+    if status == "namespace":
+        raise UsageError(
+            f"namespace {namespace!r} is the id of a run, whose threads go with it",
+            hint="choose another name",
+        )
+    return Opened(status, found, answer[2].decode() if len(answer) > 2 else "")  # noqa: PLR2004 - digest
+
+
+def sealed(run: str, total: int, answer: Sequence[Any]) -> list[Wake]:
+    """Reads the answer of a seal.
+
+    Raises:
+        LoadLostError: the run is another loader's, or is not there as a whole.
+    """
+    if answer[0] == b"short":
+        raise LoadLostError(
+            f"run {run}: {total} items were read, Redis has {answer[1]}",
+            hint="Redis lost a part of the load when it was restarted: submit the file again",
+        )
+    if answer[0] != b"ok":
+        raise lost(run)
+    return wire.wakes_from(answer[1])
 
 
 def committed(answer: Sequence[object]) -> Committed:

@@ -1,0 +1,103 @@
+"""The gatherer of `proctor serve` without Redis: ends that come early, and turns that wait to go together."""
+
+import asyncio
+from collections.abc import Sequence
+from queue import Empty, Queue
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from producer.serve import gatherer
+from producer.serve.gatherer import Gatherer
+from producer.serve.micro_runs import Heard, MicroRun, ServedTurn
+from producer.serve.turn_bodies import AcceptedTurn
+
+WITHIN_S = 10.0
+
+
+class ToldRuns:
+    """Micro-runs that end when the test says so, and are never found by looking."""
+
+    def __init__(self) -> None:
+        self.sizes = list[int]()
+        self.told, self.heard_of = Queue[str](), Queue[str]()
+        self.ends_early = False
+
+    def submit(self, turns: Sequence[AcceptedTurn], *_: Any, **_keep: Any) -> MicroRun:
+        """Takes turns; an early end is heard before this returns."""
+        self.sizes.append(len(turns))
+        run = f"run-{len(self.sizes)}"
+        if self.ends_early:
+            self.told.put(run)
+            self.heard_of.get(timeout=WITHIN_S)
+            self.heard_of.get(
+                timeout=WITHIN_S
+            )  # the second look comes after the loop has dealt with the first
+        return MicroRun(run, len(turns), 1)
+
+    def heard(self) -> Heard:
+        """Tells what has ended."""
+        self.heard_of.put("a look")
+        try:
+            return Heard([self.told.get(timeout=0.05)], [])
+        except Empty:
+            return Heard([], [])
+
+    def read(self, micro: MicroRun) -> list[ServedTurn]:
+        """Reads results."""
+        return [ServedTurn("m2", Raw(micro.run.encode()), None)] * micro.total
+
+    def ended_among(self, _runs: Sequence[str]) -> list[str]:
+        """Finds nothing."""
+        return []
+
+    def adopt(self) -> None:
+        """Finds nothing."""
+
+    def fold(self, _run: str) -> None:
+        """Needs nothing."""
+
+
+def gathering(runs: Any) -> Gatherer:
+    """Makes a gatherer."""
+    return Gatherer(runs, 1_000, 500, lambda _turns: None)
+
+
+def test_a_run_that_ends_before_its_submit_returns_is_answered_at_once() -> None:
+    """A worker can be faster than the reply to the server that submits."""
+
+    async def talk() -> list[ServedTurn]:
+        runs = ToldRuns()
+        runs.ends_early = True
+        each = gathering(runs)
+        each.start()
+        try:
+            return await asyncio.wait_for(each.accept([AcceptedTurn("t", b"{}")]).results, WITHIN_S)
+        finally:
+            await each.close()
+
+    assert [bytes(turn.result) for turn in asyncio.run(talk())] == [b"run-1"]
+
+
+def test_turns_go_together_while_several_runs_are_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes meanwhile waits for one to end, and is one run."""
+    monkeypatch.setattr(gatherer, "BUSY_S", 60.0)
+
+    async def talk() -> list[int]:
+        runs = ToldRuns()
+        each = gathering(runs)
+        each.start()
+        try:
+            for _ in range(gatherer.MOST_UNDER_WAY):
+                await each.accept([AcceptedTurn("t", b"{}")]).ids
+            later = [each.accept([AcceptedTurn("t", b"{}")]) for _ in range(5)]
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(later[0].ids), 0.1)
+            runs.told.put("run-1")
+            await asyncio.wait_for(later[-1].ids, WITHIN_S)
+            return runs.sizes
+        finally:
+            await each.close()
+
+    assert asyncio.run(talk()) == [1, 1, 1, 5]
