@@ -332,20 +332,32 @@ def test_graded_checks_share_the_steps_of_a_run(cli: Cli, tmp_path: Path) -> Non
     def graded(prompt: str, _nth: int) -> Say:
         if "Expert:" in prompt:
             return Say('{"reason": "The same.", "choice": "same"}')
+        if "Context:" in prompt:
+            return Say('{"parts": [{"statement": "It is.", "supported": true}]}')
         if "Steps:" in prompt:
             return Say('{"reason": "Good.", "score": 9}')
         return Say('{"steps": ["Read it."]}' if "Criteria:" in prompt else prompt)
 
     checks: list[Any] = [{"g_eval": "Is polite."}, {"factuality": "{{ input }}", "at_least": 1}]
-    cases = [{"input": text, "checks": checks} for text in ("please", "thanks")]
+    checks.append({"context_faithfulness": {"json_path": "$.found"}})
+    answers = [json.dumps({"said": word, "found": [f"A {word}."]}) for word in ("x", "y")]
+    cases = [{"input": answer, "checks": checks} for answer in answers]
+    said = {"json_pointer": "/said"}
     with ModelServer(graded) as server:
-        finished, rows = run(cli, bench(tmp_path, server, cases, models=["alpha"]))
+        finished, rows = run(cli, bench(tmp_path, server, cases, models=["alpha"], transform=said))
         asked = [request.prompt for request in server.requests]
     assert finished["counts"]["passed"] == 2
     assert [sum(word in each for each in asked) for word in ("Steps:", "Expert:", "Criteria:")] == [2, 2, 3]
+    context = next(each for each in asked if "Context:" in each)
+    assert context.splitlines()[0] in {'Context: ["A x."]', 'Context: ["A y."]'}
+    assert context.splitlines()[-1] in {'Output: "x"', 'Output: "y"'}
     for row in rows:
         found = {
             each["check"]: (each["score"], each["reason"].split('": ')[-1])
             for each in row["result"]["checks"]
         }
-        assert found == {"g_eval": (0.9, "Good."), "factuality": (1.0, "same: The same.")}
+        assert found == {
+            "g_eval": (0.9, "Good."),
+            "factuality": (1.0, "same: The same."),
+            "context_faithfulness": (1.0, "1 of 1 supported"),
+        }

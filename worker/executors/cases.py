@@ -379,6 +379,7 @@ class CasesEngine:
             sandbox,
             is_lenient=self._run.json_extraction == "lenient",
             is_value=checked.is_value,
+            whole=Subject(reply.text) if judged.result.checked else None,
         )
 
     def _sandbox(self, *, has_functions: bool) -> AbstractContextManager[Sandbox]:

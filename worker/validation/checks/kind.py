@@ -99,7 +99,7 @@ class Subject:
     is_lenient: bool = False
     """Whether JSON amid prose counts too (`json_extraction: lenient`)."""
     whole: "Subject | None" = None
-    """The whole output, where the text is a part of it."""
+    """The answer as the model gave it, where the text is a part of it or a transform has made it."""
     is_value: bool = False
     """Whether it is a JSON value, of which `text` is what was written."""
     _parsed: Parsed | None = None
