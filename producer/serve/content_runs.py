@@ -25,4 +25,6 @@ def submit_content(
     with TemporaryDirectory(prefix="proctor-serve-") as folder:
         path = Path(folder) / FILE
         path.write_bytes(content)
-        return api.submit(access, api.plan(Source(path), options))
+        source = Source(path)
+        source.name = name or FILE  # in messages: the folder is nobody's
+        return api.submit(access, api.plan(source, options))

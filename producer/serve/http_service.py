@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from time import monotonic
 from typing import Final
 from uuid import uuid4
@@ -25,7 +26,7 @@ from producer.serve.event_streams import PieceQueue, StreamedTurn, stream, wants
 from producer.serve.gatherer import Gatherer, Waiting
 from producer.serve.metrics import ServeMetrics
 from producer.serve.micro_runs import MicroRuns, ServedTurn
-from producer.serve.openapi import openapi_document
+from producer.serve.openapi import LONGEST_WAIT_S, SHORTEST_WAIT_S, openapi_document
 from producer.serve.replies import (
     AcceptedReply,
     DrainingError,
@@ -148,7 +149,7 @@ class Service:
         except web.HTTPException as error:
             allowed = error.headers.get(hdrs.ALLOW)
             headers = {str(hdrs.ALLOW): allowed} if allowed else {}
-            code = error.reason.lower().replace(" ", "_")
+            code = HTTPStatus(error.status).name.lower()
             response = refused(code, error.reason, error.status, headers=headers)
         except Exception:
             logger.exception("request failed", extra={"path": request.path})
@@ -208,7 +209,7 @@ class Service:
             if body.is_list:
                 raise InputError("body: events are of one turn", hint="send a turn, or take JSON")
             return await self._streamed(request, gatherer, body.turns[0], lambda found, _: of_turn(found))
-        if request.query.get("wait") == "0":
+        if not _waits(request):
             accepted = self._accepted(gatherer.accept(body.turns, is_kept=True))
             return reply(AcceptedReply(await accepted.ids), 202)
         waiting = self._accepted(gatherer.accept(body.turns))
@@ -386,15 +387,35 @@ def path_of(request: web.Request) -> Named:
     return msgspec.convert(dict(request.match_info), Named)
 
 
+def _waits(request: web.Request) -> bool:
+    """Reads whether a caller waits for decisions.
+
+    Raises:
+        HTTPBadRequest: it says neither.
+    """
+    text = request.query.get("wait", "1")
+    if text not in {"0", "1"}:
+        raise web.HTTPBadRequest(reason="wait is 0 or 1")
+    return text == "1"
+
+
 def _deadline_of(request: web.Request, usual_s: float) -> float:
-    """Reads how long a caller waits."""
+    """Reads how long a caller waits.
+
+    Raises:
+        HTTPBadRequest: that is no time to wait.
+    """
     text = request.query.get("timeout_s")
     if text is None:
         return usual_s
     try:
-        return min(max(float(text), 0.001), 10 * usual_s)
+        seconds = float(text)
     except ValueError:
-        raise web.HTTPBadRequest(reason="timeout_s is not a number of seconds") from None
+        seconds = 0.0
+    if not SHORTEST_WAIT_S <= seconds <= LONGEST_WAIT_S:
+        what = f"timeout_s is a number of seconds from {SHORTEST_WAIT_S:g} to {LONGEST_WAIT_S:g}"
+        raise web.HTTPBadRequest(reason=what)
+    return seconds
 
 
 @asynccontextmanager

@@ -18,6 +18,10 @@ REF: Final = "#/components/schemas/{}"
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 
+SHORTEST_WAIT_S: Final = 0.01
+LONGEST_WAIT_S: Final = 300.0
+"""Bounds of `timeout_s`."""
+
 Object = Mapping[str, Any]
 
 
@@ -25,7 +29,7 @@ def openapi_document() -> dict[str, Any]:
     """Returns the document.
 
     >>> sorted(openapi_document()["paths"])[:3]
-    ['/healthz', '/openapi.json', '/readyz']
+    ['/healthz', '/metrics', '/openapi.json']
     """
     schemas = _schemas()
     return {
@@ -104,14 +108,22 @@ def _sends(name: str) -> dict[str, Any]:
     return {"required": True, "content": {JSON: {"schema": _ref(name)}}}
 
 
-def _parameter(name: str, where: str, text: str, kind: str = "string") -> dict[str, Any]:
+def _parameter(name: str, where: str, text: str, schema: Object | None = None) -> dict[str, Any]:
     return {
         "name": name,
         "in": where,
         "description": text,
         "required": where == "path",
-        "schema": {"type": kind},
+        "schema": schema or {"type": "string", "minLength": 1},
     }
+
+
+def _linked(
+    answers: dict[str, Any], status: int, operation: str, parameter: str, place: str
+) -> dict[str, Any]:
+    """Says that what one response names can be asked for by another operation."""
+    link = {"operationId": operation, "parameters": {parameter: f"$response.body#{place}"}}
+    return answers | {str(status): {**answers[str(status)], "links": {operation: link}}}
 
 
 _ERRORS: Final = (
@@ -119,11 +131,20 @@ _ERRORS: Final = (
     (429, "Too many turns wait; send again after `Retry-After`.", "ErrorReply"),
     (503, "Redis is away, or the service ends.", "ErrorReply"),
 )
+_BODY: Final = (
+    (408, "The body did not come within the deadline.", "ErrorReply"),
+    (413, "The body is too large.", "ErrorReply"),
+)
 _LATE: Final = (504, "Not decided before the deadline; the turns count.", "ErrorReply")
 _CONFLICT: Final = (409, "The thread is in another state, or the request id has other content.", "ErrorReply")
 _REFUSED: Final = (422, "The turn could not be decided.", "ErrorReply")
 _OPEN: Final[list[Any]] = []
-_TIMEOUT: Final = _parameter("timeout_s", "query", "How long to wait for decisions.", "number")
+_TIMEOUT: Final = _parameter(
+    "timeout_s",
+    "query",
+    "How long to wait for decisions.",
+    {"type": "number", "minimum": SHORTEST_WAIT_S, "maximum": LONGEST_WAIT_S},
+)
 _THREAD: Final = _parameter("thread", "path", "Id of the thread.")
 _RUN: Final = _parameter("run", "path", "Id of the run.")
 _ANY: Final[Object] = {"schema": {}}
@@ -131,6 +152,7 @@ _ANY: Final[Object] = {"schema": {}}
 _PATHS: Final[Object] = {
     "/healthz": {
         "get": {
+            "operationId": "isAlive",
             "summary": "The process answers.",
             "security": _OPEN,
             "responses": {"200": {"description": "It does."}},
@@ -138,13 +160,23 @@ _PATHS: Final[Object] = {
     },
     "/readyz": {
         "get": {
+            "operationId": "isReady",
             "summary": "Turns are taken.",
             "security": _OPEN,
             "responses": {"200": {"description": "They are."}, "503": {"description": "They are not."}},
         }
     },
+    "/metrics": {
+        "get": {
+            "operationId": "getMetrics",
+            "summary": "What Prometheus scrapes.",
+            "security": _OPEN,
+            "responses": {"200": {"description": "In its text format, or OpenMetrics."}},
+        }
+    },
     "/openapi.json": {
         "get": {
+            "operationId": "getDescription",
             "summary": "This document.",
             "security": _OPEN,
             "responses": {"200": {"description": "OpenAPI 3.1."}},
@@ -152,24 +184,33 @@ _PATHS: Final[Object] = {
     },
     "/v1/turns": {
         "post": {
+            "operationId": "decideTurns",
             "summary": "Decide one turn, or several.",
             "parameters": [
-                _parameter("wait", "query", "0: answer when they are stored.", "string"),
+                _parameter("wait", "query", "0: answer when they are stored.", {"enum": ["0", "1"]}),
                 _TIMEOUT,
             ],
             "requestBody": _sends("TurnBody"),
-            "responses": _answers(
-                (202, "Stored; with `wait=0`.", "AcceptedReply"),
-                _CONFLICT,
-                _REFUSED,
-                _LATE,
-                *_ERRORS,
+            "responses": _linked(
+                _answers(
+                    (202, "Stored; with `wait=0`.", "AcceptedReply"),
+                    _CONFLICT,
+                    _REFUSED,
+                    _LATE,
+                    *_BODY,
+                    *_ERRORS,
+                ),
+                202,
+                "getTurn",
+                "turn",
+                "/ids/0",
             )
             | _answered("The result, or `results` in the order of the turns.", "TurnReply"),
         }
     },
     "/v1/turns/{turn}": {
         "get": {
+            "operationId": "getTurn",
             "summary": "The result of a turn that was sent with `wait=0`.",
             "parameters": [_parameter("turn", "path", "Its id.")],
             "responses": _answers(
@@ -184,6 +225,7 @@ _PATHS: Final[Object] = {
     },
     "/v1/chat": {
         "post": {
+            "operationId": "decidePacket",
             "summary": "Decide the turn of a packet.",
             "parameters": [_TIMEOUT],
             "requestBody": _sends("ChatPacket"),
@@ -191,6 +233,7 @@ _PATHS: Final[Object] = {
                 _CONFLICT,
                 _REFUSED,
                 _LATE,
+                *_BODY,
                 *_ERRORS,
             )
             | _answered("Decision, memento, affect and trace.", "ChatReply"),
@@ -198,6 +241,7 @@ _PATHS: Final[Object] = {
     },
     "/v1/threads/{thread}": {
         "get": {
+            "operationId": "getThread",
             "summary": "The state of a thread.",
             "parameters": [_THREAD],
             "responses": _answers(
@@ -208,6 +252,7 @@ _PATHS: Final[Object] = {
             ),
         },
         "delete": {
+            "operationId": "removeThread",
             "summary": "Remove a thread.",
             "parameters": [_THREAD, _parameter("If-Match", "header", "Only in this state.")],
             "responses": _answers(
@@ -221,17 +266,25 @@ _PATHS: Final[Object] = {
     },
     "/v1/runs": {
         "post": {
+            "operationId": "submitRun",
             "summary": "Submit the content of a file as a run.",
             "parameters": [
                 _parameter("name", "query", "What people call the run."),
                 _parameter("Idempotency-Key", "header", "The same key again returns the same run."),
             ],
             "requestBody": {"required": True, "content": {"application/octet-stream": _ANY}},
-            "responses": _answers((202, "Submitted.", "SubmitDocument"), _CONFLICT, *_ERRORS),
+            "responses": _linked(
+                _answers((202, "Submitted.", "SubmitDocument"), _CONFLICT, *_BODY, *_ERRORS),
+                202,
+                "getRun",
+                "run",
+                "/run_id",
+            ),
         }
     },
     "/v1/runs/{run}": {
         "get": {
+            "operationId": "getRun",
             "summary": "The document of a run.",
             "parameters": [_RUN],
             "responses": {
@@ -242,6 +295,7 @@ _PATHS: Final[Object] = {
     },
     "/v1/runs/{run}/events": {
         "get": {
+            "operationId": "followRun",
             "summary": "The events of a run until its end, as server-sent events.",
             "parameters": [_RUN],
             "responses": {

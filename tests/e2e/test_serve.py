@@ -22,6 +22,7 @@ from tests.support.processes import Process, Processes
 from tests.support.tools import require_tool
 from tests.support.tree import ROOT
 
+SCHEMATHESIS = ROOT / "tests" / "data" / "serve_schemathesis.toml"
 PACKET = {"threadId": "chat", "message": "I decided: we go with plan B", "clientRequestId": "c1"}
 
 
@@ -211,6 +212,42 @@ def test_turns_are_fetched_later_and_files_are_runs(service: Service, cli: Cli) 
     assert service.ask("GET", run.headers["Location"]).body["counts"]["decided"] == 2
     listed = json.loads(cli("runs", "list", "--json").out)["runs"]
     assert [each["run_id"] for each in listed] == [run.body["run_id"]]
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [
+        pytest.param(("--phases", "fuzzing", "-n", "5"), id="short"),
+        pytest.param(
+            ("--phases", "coverage,fuzzing,stateful", "-n", "100"), id="long", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_the_service_keeps_to_its_description(
+    service: Service, processes: Processes, tmp_path: Path, phases: tuple[str, ...]
+) -> None:
+    """Schemathesis finds no undocumented status, type or body, and nothing wrong that is accepted."""
+    [turn] = service.ask("POST", "/v1/turns?wait=0", {"threadId": "t", "message": "hm"}).body["ids"]
+    lines = '{"threadId": "a", "message": "one"}\n'
+    run = service.ask("POST", "/v1/runs", lines).body["run_id"]
+    known = f'"path.turn" = "{turn}"\n"path.run" = "{run}"\n'
+    config = tmp_path / "schemathesis.toml"
+    config.write_text(SCHEMATHESIS.read_text().replace("[parameters]\n", f"[parameters]\n{known}"))
+    checked = processes.start(
+        f"{Path(sys.executable).parent}/st",
+        *("--config-file", str(config), "run", f"{service.url}/openapi.json", "-c", "all"),
+        *("-H", f"Authorization: Bearer {service.token}", *phases),
+        cwd=tmp_path,
+    )
+    assert checked.wait(280) == 0, checked.output_text()
+    unknown = service.ask("GET", "/nowhere")
+    assert (unknown.status, unknown.body["error"]["code"]) == (404, "not_found")
+    wrong = service.ask("PUT", "/v1/chat")
+    assert (wrong.status, wrong.headers["Allow"], wrong.body["error"]["code"]) == (
+        405,
+        "POST",
+        "method_not_allowed",
+    )
 
 
 def test_a_killed_server_costs_no_turn(service: Service, cli: Cli) -> None:
