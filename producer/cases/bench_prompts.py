@@ -92,6 +92,8 @@ def _read(prompt: Prompt, place: Place, at: int, read: ReadFile, code: BenchCode
     system, turns, stem, source = prompt.system, None, f"prompt-{at + 1}", place
     if prompt.user is not None:
         turns = [{"role": "user", "content": prompt.user}]
+    if prompt.messages is not None:
+        turns = [message.as_sent for message in prompt.messages]
     if prompt.file is not None:
         file = read(place.at("file"), prompt.file, PROMPT_BYTES)
         stem, source = PurePath(prompt.file).stem, Place(file.name, file.text)

@@ -61,6 +61,9 @@ _TAGS: Final[Mapping[str, str]] = {
     "endall": "endfor",
 }
 _UNKNOWN_TAGS: Final = frozenset({"include", "extends", "import", "from", "switch", "case", "block", "call"})
+_COMPARISONS: Final = frozenset({"==", "===", "!=", "!==", "<", ">", "<=", ">=", "not", "is", "in"})
+"""What makes an expression true or false, which both languages print differently."""
+_CHOICES: Final = frozenset({"if", "and", "or", "|", "(", "["})
 _METHODS: Final[Mapping[str, str]] = {
     "toUpperCase": "upper",
     "toLowerCase": "lower",
@@ -125,7 +128,7 @@ class Variables:
         self._kinds = dict[tuple[str, ...], frozenset[str]]()
 
     def kinds(self, path: tuple[str, ...]) -> frozenset[str]:
-        """Returns what stands at a path: `missing`, `null`, `bool`, `list`, `dict`, `text`."""
+        """Returns what stands at a path: `missing`, `null`, `bool`, `list`, `dict`, `file`, `text`."""
         if path not in self._kinds:
             self._kinds[path] = frozenset(_kind(_found(each, path)) for each in self._cases)
         return self._kinds[path]
@@ -149,6 +152,8 @@ def _kind(value: Any) -> str:
         return "missing"
     if value is None:
         return "null"
+    if isinstance(value, str) and value.startswith("file://"):
+        return "file"
     names = {bool: "bool", list: "list", dict: "dict"}
     return names.get(type(value), "text")
 
@@ -223,6 +228,8 @@ class _Code:
         if path is not None and path.end > solid[-1]:
             return self._printed(path)
         text = "".join(self._translated(0)).strip()
+        if _COMPARISONS.intersection(self._tokens) and not _CHOICES.intersection(self._tokens):
+            return f"({text}) | dump"
         if "if" in self._tokens and "else" not in self._tokens:
             return f"{text} else ''"
         return text
@@ -352,7 +359,18 @@ class _Code:
         rest = [token for token in self._tokens[path.end :] if not token.isspace()]
         if rest[:2] in (["|", "default"], ["|", "d"]) or rest[:1] == ["is"]:
             return path.text
-        return f"({path.text} | default(''))"
+        return f"({self._sure(path)} | default(''))"
+
+    def _sure(self, path: _Path) -> str:
+        """A variable of which only the last step may be missing."""
+        kinds = (self._variables.kinds(path.steps[:at]) for at in range(1, len(path.steps)))
+        gaps = {at for at, found in enumerate(kinds, 1) if "missing" in found}
+        if not gaps:
+            return path.text
+        text = path.steps[0]
+        for at, step in enumerate(path.steps[1:], 1):
+            text = f"({text} | default({{}})).{step}" if at in gaps else f"{text}.{step}"
+        return text
 
     def _printed(self, path: _Path) -> str:
         """A variable that is printed by itself."""
@@ -360,8 +378,10 @@ class _Code:
         if self._is_local(path):
             return text
         kinds = self._variables.kinds(path.steps)
+        if "file" in kinds:
+            raise WrongInput(f"the file of {path.text} is written into a text")
         if "missing" in kinds:
-            text = f"{text} | default('')"
+            text = f"{self._sure(path)} | default('')"
         forms = {
             "bool": (f"{text} | dump", "boolean"),
             "null": ("''", "none"),

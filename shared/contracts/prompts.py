@@ -93,6 +93,8 @@ class Prompt(Code):
     """The system message; null: the bench's."""
     user: Annotated[Text, Field(max_length=MAX_INPUT_CHARS)] | None = None
     """The user message; null: a case's `input`."""
+    messages: Conversation | None = None
+    """A conversation whose texts are templates, in place of `user`."""
     file: Text | None = None
     """Where it is written: `.yaml` has a list of messages, `.txt` and `.md` the user message."""
     params: Params = Params()
@@ -103,13 +105,16 @@ class Prompt(Code):
     @model_validator(mode="after")
     def _is_written_once(self) -> Self:
         """Refuses a prompt that is written here and in a file, or nowhere."""
-        if self.file is not None and self.user is not None:
-            raise PydanticCustomError("prompt", "user and file both stand here: keep one of them")
+        given = [key for key in ("user", "messages", "file") if getattr(self, key) is not None]
+        if len(given) > 1:
+            text = f"{' and '.join(given)} both stand here: keep one of them"
+            raise PydanticCustomError("prompt", "{text}", {"text": text})
         code = self.python or self.javascript or self.plugin
-        if code is not None and (self.file is not None or self.user is not None):
-            raise PydanticCustomError("prompt", "code makes the prompt, and user or file is here too")
-        if self.file is None and self.user is None and self.system is None and code is None:
-            raise PydanticCustomError("prompt", "nothing to send: write user, system or file")
+        if code is not None and given:
+            text = f"code makes the prompt, and {given[0]} is here too"
+            raise PydanticCustomError("prompt", "{text}", {"text": text})
+        if not given and self.system is None and code is None:
+            raise PydanticCustomError("prompt", "nothing to send: write user, messages, system or file")
         return self
 
 

@@ -5,6 +5,7 @@ evaluates constants. `is_harmless` looks at the parsed template alone and is str
 and a few filters. Everything else is rendered in a process of its own (`shared.templates.template_process`).
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ MOST_CONST: Final = 100
 """Longest text, and largest number, that a harmless filter is called with."""
 MOST_SEPARATOR: Final = 8
 """Longest text between the items that a harmless template joins."""
+MOST_INDENT: Final = 10
+"""Spaces by which JSON is indented at most."""
 _NODES: Final = frozenset(
     {
         *("Template", "Output", "TemplateData", "Name", "Const", "Getattr", "Getitem", "Filter", "Test"),
@@ -36,7 +39,7 @@ _FLAT: Final = frozenset(
     }
 )
 """Filters whose result is about as large as what they are given."""
-_GROWING: Final = frozenset({"join", "tojson"})
+_GROWING: Final = frozenset({"dump", "join", "tojson"})
 """Filters whose result is a few times as large; one after another they would grow without bound."""
 
 
@@ -180,7 +183,20 @@ class _Bounded(SandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
+def _dump(value: Any, indent: int | None = None) -> str:
+    """Writes JSON as JavaScript does, signs of HTML included, which `tojson` escapes."""
+    if isinstance(value, StrictUndefined):
+        str(value)  # raises, and names what is missing
+    if indent is not None and indent > MOST_INDENT:
+        raise SecurityError(f"indented by more than {MOST_INDENT}")
+    separators = (",", ":") if not indent else (",", ": ")
+    return json.dumps(
+        value, ensure_ascii=False, allow_nan=False, indent=indent or None, separators=separators
+    )
+
+
 _ENVIRONMENT: Final = _Bounded(undefined=_Missing, keep_trailing_newline=True)
+_ENVIRONMENT.filters["dump"] = _dump
 
 
 def _syntax_problem(error: Any) -> WrongInput:

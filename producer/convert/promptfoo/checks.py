@@ -1,6 +1,6 @@
 """Translates assertions into checks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +17,8 @@ from shared.templates.template_rendering import render
 Check = dict[str, Any]
 """A check as a bench has it."""
 _DEFAULT_THRESHOLDS: Final = {"similar": 0.75, "similar:cosine": 0.75, "bleu": 0.5, "rouge-n": 0.75}
+DEFAULT_EMBEDDER: Final = "openai/text-embedding-3-large"
+"""What promptfoo compares meanings with if nothing else is named."""
 _ELSEWHERE: Final[Mapping[str, str]] = {
     "moderation": "no check asks a moderation service",
     "guardrails": "answers of guardrails are not recorded",
@@ -43,13 +45,11 @@ class Context:
     """The values of variables in all cases that share the check."""
     values: Mapping[str, Any] | None
     """The variables of the only case; None: it is shared by several."""
-    grader: str | None
-    """Model of graded checks."""
-    embedder: str | None
-    """Model that compares meanings."""
+    grader: Any = None
+    """Who grades."""
     rubric_prompt: Any = None
     """How the grader is asked."""
-    tools: Any = ()
+    tools: Sequence[Any] = ()
     """Tools that the models are offered."""
     is_averaged: bool = False
     """Whether the mean score decides, so that sets count by theirs."""
@@ -104,6 +104,7 @@ def _with_options(check: Check, assertion: Assertion, context: Context) -> Check
         if assertion.weight < 0:
             raise WrongInput("its weight is negative")
         check["weight"] = _plain(assertion.weight)
+        check |= {} if assertion.weight else {"at_least": 0}  # it is measured, and passes
     return check
 
 
@@ -229,7 +230,8 @@ def _scored(name: str) -> Callable[[Assertion, Context], Check]:
 
 
 def _similar(assertion: Assertion, context: Context) -> Check:
-    own = _named_model(assertion.provider) or context.embedder
+    own = _named_model(assertion.provider, "embedding") or _named_model(context.grader, "embedding")
+    own = own or DEFAULT_EMBEDDER
     values = assertion.value if isinstance(assertion.value, list) else [assertion.value]
     model = {"model": own} if own else {}
     threshold = 0.75 if assertion.threshold is None else assertion.threshold
@@ -237,16 +239,15 @@ def _similar(assertion: Assertion, context: Context) -> Check:
     return checks[0] if len(checks) == 1 else {"any": checks}
 
 
-def _named_model(provider: Any) -> str | None:
-    """The name of a grader as a bench has it."""
+def _named_model(provider: Any, use: str) -> str | None:
+    """The name of a grader as a bench has it; one of a mapping by what it is used for."""
     if isinstance(provider, dict):
-        provider = provider.get("id") or provider.get("text") or provider.get("embedding")
-        return _named_model(provider)
+        return _named_model(provider.get(use) or provider.get("id"), use)
     return model_name(provider) if isinstance(provider, str) else None
 
 
 def _rubric(assertion: Assertion, context: Context) -> Check:
-    own = _named_model(assertion.provider) or context.grader
+    own = _named_model(assertion.provider, "text") or _named_model(context.grader, "text")
     check = {"rubric": _text(assertion.value, context), **({"model": own} if own else {})}
     if assertion.rubric_prompt or context.rubric_prompt:
         raise WrongInput("its rubricPrompt is not translated")

@@ -1,34 +1,195 @@
-"""Translates prompts: texts, and conversations in JSON or YAML."""
+"""Translates prompts: texts, conversations in JSON or YAML, and code that writes them."""
 
-from collections.abc import Collection
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from producer.convert.nunjucks import Variables, is_nunjucks, to_jinja
+from producer.convert.promptfoo.models import script_of
 from producer.convert.promptfoo.suite import PromptTemplate
+from producer.load.yaml_text import parse_yaml
 from shared.contracts.prompts import Prompt
 from shared.errors import WrongInput
 
 ID_CHARS: Final = 60
 """The longest label that becomes an id."""
+_YAML_CHAT: Final = re.compile(r"\s*- role:")
+_IMAGE: Final = re.compile(r"(?:data:image/[\w+]+;base64,)?\{\{\s*(\w+)\s*\}\}")
 
 
-def to_prompt(template: PromptTemplate, variables: Variables, taken: Collection[str]) -> Prompt:
-    """Translates a prompt.
+@dataclass(slots=True)
+class PromptWriter:
+    """Translates the prompts of a configuration.
 
     Args:
-        template: the prompt.
-        variables: what it may name.
-        taken: ids of prompts before it.
+        variables: what they may name.
+        before: what stands before each text, and behind it.
+        behind: what stands behind it.
+    """
+
+    variables: Variables
+    before: str = ""
+    behind: str = ""
+    taken: set[str] = field(default_factory=set)
+    """Ids of the prompts that were translated."""
+    images: set[str] = field(default_factory=set)
+    """Variables that are images in a message."""
+
+    def prompt(self, template: PromptTemplate) -> Prompt:
+        """Translates a prompt.
+
+        Raises:
+            WrongInput: it has no counterpart.
+        """
+        label = template.label or ""
+        given: dict[str, Any] = {}
+        if 0 < len(label) <= ID_CHARS and "\n" not in label and label not in self.taken:
+            given["id"] = label
+        try:
+            found = Prompt(**given, **self._content(template))
+        except ValidationError as error:
+            raise WrongInput(
+                error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+            ) from None
+        self.taken |= {label}
+        return found
+
+    def _content(self, template: PromptTemplate) -> dict[str, Any]:
+        """What a prompt sends, with the keys of a prompt."""
+        if template.is_code:
+            return _code(template)
+        messages = _messages(template.raw) if not (self.before or self.behind) else None
+        if messages is None:
+            return {"user": self._text(template.raw)}
+        written = [self._message(each) for each in messages]
+        first, *rest = written
+        if first["role"] == "system" and isinstance(first["content"], str) and first["content"].strip():
+            if [each.keys() for each in rest] == [{"role", "content"}] and rest[0]["role"] == "user":
+                content = rest[0]["content"]
+                if isinstance(content, str) and content.strip():
+                    return {"system": first["content"], "user": content}
+            if rest:
+                return {"system": first["content"], "messages": rest}
+        return {"messages": written}
+
+    def _text(self, raw: str) -> str:
+        """A text; one that is JSON is written again, as promptfoo does."""
+        try:
+            parsed = json.loads(raw)
+        except ValueError:
+            whole = f"{self.before}{raw}{self.behind}"
+            return self._jinja(whole)
+        return self._json(parsed, 0)
+
+    def _jinja(self, text: str) -> str:
+        return to_jinja(text, self.variables) if is_nunjucks(text) else text
+
+    def _json(self, value: Any, indent: int) -> str:
+        """JSON with templates in its texts, as JavaScript indents it."""
+        pad, end = "  " * (indent + 1), "  " * indent
+        if isinstance(value, dict) and value:
+            lines = [f"{pad}{_plain(key)}: {self._json(each, indent + 1)}" for key, each in value.items()]
+            return "{\n" + ",\n".join(lines) + f"\n{end}}}"
+        if isinstance(value, list) and value:
+            return "[\n" + ",\n".join(f"{pad}{self._json(each, indent + 1)}" for each in value) + f"\n{end}]"
+        if not isinstance(value, str) or not is_nunjucks(value):
+            return _plain(value)
+        text = self._jinja(value)
+        whole = re.fullmatch(r"\{\{\s*([\w.]+)\s*\}\}", text)
+        is_text = whole is not None and self.variables.kinds(tuple(whole[1].split("."))) == {"text"}
+        return f"{{{{ {whole[1]} | string | dump }}}}" if whole and is_text else _filtered(text)
+
+    def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """A message of a conversation."""
+        content = message.get("content")
+        if isinstance(content, str):
+            content = self._jinja(content)
+        elif isinstance(content, list):
+            content = [part for each in content if (part := self._part(each)) is not None]
+            if (
+                len(content) == 1
+                and content[0].get("type") == "text"
+                and content[0].keys() == {"type", "text"}
+            ):
+                content = content[0]["text"]
+        return {**message, "content": content}
+
+    def _part(self, part: Any) -> Any:
+        """A part of a message; None for an image, which is a file of the case."""
+        if not isinstance(part, dict):
+            raise WrongInput("a part of a message is no mapping")
+        if isinstance(part.get("text"), str):
+            return {
+                **part,
+                "type": part.get("type", "text").replace("input_text", "text"),
+                "text": self._jinja(part["text"]),
+            }
+        source = json.dumps(part)
+        found = {each[1] for each in _IMAGE.finditer(source)}
+        if found and all(self.variables.kinds((name,)) == {"file"} for name in found):
+            self.images |= found
+            return None
+        if is_nunjucks(source):
+            raise WrongInput("a part of a message that is no text has a template")
+        return part
+
+
+def late_messages(template: PromptTemplate) -> bool:
+    """Returns whether a prompt is a conversation only once it is rendered."""
+    raw = template.raw.strip()
+    is_list = raw.startswith("[") and '"role"' in raw and is_nunjucks(raw)
+    return not template.is_code and is_list and _messages(template.raw) is None
+
+
+def parsed_messages(text: str) -> list[dict[str, Any]]:
+    """Reads the messages of a rendered prompt.
 
     Raises:
-        WrongInput: it has no counterpart.
+        WrongInput: there are none.
     """
-    if template.is_code:
-        raise WrongInput("it is written by code")
-    label = template.label or ""
-    given: dict[str, Any] = {}
-    if label and len(label) <= ID_CHARS and "\n" not in label and label not in taken:
-        given["id"] = label
-    return Prompt(
-        **given, user=to_jinja(template.raw, variables) if is_nunjucks(template.raw) else template.raw
+    messages = _messages(text)
+    if messages is None:
+        raise WrongInput("rendered, it is no list of messages")
+    return [dict(each) for each in messages]
+
+
+def _code(template: PromptTemplate) -> dict[str, Any]:
+    """The code that writes a prompt."""
+    script = script_of(template.raw)
+    if script is None:
+        raise WrongInput("it is a program: write it as a function of Python or JavaScript")
+    if script.language == "python" and ":" not in script.path:
+        raise WrongInput(
+            "it is a program that prints the prompt: write a function, and name it behind a colon"
+        )
+    given: dict[str, Any] = {script.language: script.path}
+    return given | ({"config": dict(template.config)} if template.config else {})
+
+
+def _messages(raw: str) -> Sequence[Mapping[str, Any]] | None:
+    """The messages of a prompt that is a conversation; None for one that is a text."""
+    try:
+        parsed = parse_yaml(raw) if _YAML_CHAT.match(raw) else json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    is_chat = (
+        isinstance(parsed, list)
+        and parsed
+        and all(isinstance(each, dict) and "role" in each for each in parsed)
     )
+    return parsed if is_chat else None
+
+
+def _plain(value: Any) -> str:
+    number = int(value) if isinstance(value, float) and value.is_integer() else value
+    text = json.dumps(number, ensure_ascii=False)
+    return text if not is_nunjucks(text) else f"{{% raw %}}{text}{{% endraw %}}"
+
+
+def _filtered(text: str) -> str:
+    """A template whose result is written as JSON."""
+    return f"{{% filter dump %}}{text}{{% endfilter %}}"

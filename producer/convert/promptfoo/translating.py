@@ -1,8 +1,9 @@
-"""Translates a promptfoo configuration into a bench."""
+"""Translates a promptfoo configuration into a bench: models, prompts, cases with their checks."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any, Final
 
@@ -10,22 +11,37 @@ from pydantic import ValidationError
 
 from producer.convert.nunjucks import Variables, is_nunjucks, to_jinja
 from producer.convert.promptfoo.checks import Check, Context, PerCase, to_check
-from producer.convert.promptfoo.models import model_name
-from producer.convert.promptfoo.prompts import to_prompt
-from producer.convert.promptfoo.reading import read_suite
-from producer.convert.promptfoo.suite import Assertion, Suite, Test
+from producer.convert.promptfoo.models import to_model
+from producer.convert.promptfoo.prompts import PromptWriter, late_messages, parsed_messages
+from producer.convert.promptfoo.reading import FILE, GENERATOR, read_suite
+from producer.convert.promptfoo.suite import Assertion, Provider, Suite, Test
 from producer.convert.report import Conversion, ForeignFile, Left
 from producer.load.problems import MOST_CASES, Place
 from producer.load.problems import Path as DocumentPath
-from shared.contracts.case_config import BenchConfig, CaseEntry, RunSettings
+from shared.contracts.case_config import BenchConfig, CaseEntry, ModelEntry, RunSettings
+from shared.contracts.cases import MAX_ID_CHARS
 from shared.contracts.prompts import Prompt
 from shared.errors import WrongInput
 from shared.templates.template_rendering import render
 
+ECHO: Final = "echo"
+PREFIX: Final = "prompt_prefix"
+SUFFIX: Final = "prompt_suffix"
+"""Variables with what a test writes before and behind prompts."""
+MOST_CONCURRENCY: Final = 100
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _ROUNDS: Final = 5
 """How often variables that name variables are filled in."""
-ECHO: Final = "echo"
+_NAME_CHARS: Final = 80
+_OPTIONS: Final = frozenset(
+    {"prefix", "suffix", "provider", "rubricPrompt", "transform", "postprocess", "disableDefaultAsserts"}
+    | {"disableVarExpansion", "repeat", GENERATOR}
+)
+"""Options of tests that are translated."""
+_RUN_OPTIONS: Final = frozenset(
+    {"repeat", "maxConcurrency", "cache", "showProgressBar", "delay", "timeoutMs", "maxEvalTimeMs"}
+    | {"generateSuggestions", "interactiveProviders", "eventSource", "silent"}
+)
 
 
 def convert(file: ForeignFile) -> Conversion:
@@ -35,7 +51,9 @@ def convert(file: ForeignFile) -> Conversion:
         InputError: it, or a file that it names, is broken, missing or outside of its folder.
     """
     suite, left = read_suite(file)
-    return _Translation(suite, left).conversion(file)
+    translation = _Translation(suite, left)
+    bench = translation.bench(_name(suite, file))
+    return Conversion(bench, translation.left, translation.comments, translation.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,41 +73,55 @@ class _Translation:
 
     suite: Suite
     left: list[Left]
-    comments: dict[DocumentPath, tuple[str, ...]] = field(default_factory=dict)
+    comments: dict[DocumentPath, Sequence[str]] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    """Models by the names that tests have for them."""
+    ids: set[str] = field(default_factory=set)
+    """Ids of cases."""
 
     def leave(self, place: Place, what: str, reason: str, at: DocumentPath = ()) -> None:
         """Lists something that benches do not have, once."""
         if (found := Left(place, what, reason, at)) not in self.left:
             self.left.append(found)
 
-    def conversion(self, file: ForeignFile) -> Conversion:
+    def bench(self, name: str) -> BenchConfig:
         """Translates all."""
         suite = self.suite
         models = self._models()
-        combinations = [each for test in suite.tests for each in self._combinations(test)]
-        variables = Variables([each.vars for each in combinations])
-        prompts = self._prompts(variables)
+        combinations = [each for test in self._tests() for each in self._combinations(test)]
+        affixed = self._affixed(combinations)
+        variables = Variables([each.vars for each in affixed])
+        late = [each for each in suite.prompts if late_messages(each)]
+        is_late = len(late) == len(suite.prompts) == 1
+        prompts, images = ([], set()) if is_late else self._prompts(variables, combinations)
         defaults = self._default_checks(variables)
-        cases = [self._case(each, at, is_whole=defaults is None) for at, each in enumerate(combinations)]
-        given: dict[str, Any] = {"name": self._name(file), "models": models, "prompts": prompts}
-        given |= (
-            {"description": suite.description}
-            if suite.description and suite.description != given["name"]
-            else {}
-        )
+        chats = {id(each): self._chat(late[0], each) for each in affixed} if is_late else {}
+        cases = [
+            case
+            for at, each in enumerate(affixed)
+            if (case := self._case(each, at, defaults, chats.get(id(each)), images))
+        ]
+        given: dict[str, Any] = {"name": name, "models": models}
+        given |= {"prompts": prompts} if prompts else {"system_prompt": ""}
+        description = (suite.description or "").strip()
+        given |= {"description": description} if description not in {"", name} else {}
         given |= {"vars": self._bench_vars()} if self._bench_vars() else {}
         given |= {"default_checks": defaults} if defaults else {}
         given |= {"config": RunSettings(**self._settings())} if self._settings() else {}
-        bench = BenchConfig(**given, test_cases=[each for each in cases if each is not None])
-        return Conversion(bench, self.left, self.comments)
+        return BenchConfig(**given, test_cases=cases)
 
-    def _name(self, file: ForeignFile) -> str:
-        """What the bench is called."""
-        description = (self.suite.description or "").strip()
-        if description and "\n" not in description and len(description) <= 80:  # noqa: PLR2004 - a name fits on a line
-            return description
-        folder = file.path.resolve().parent.name
-        return folder if file.path.stem.startswith("promptfooconfig") and folder else file.path.stem
+    def _tests(self) -> list[Test]:
+        """The tests, but for those that a program writes."""
+        found = list[Test]()
+        for test in self.suite.tests:
+            if GENERATOR in test.options:
+                what = f"tests {test.options[GENERATOR]}"
+                reason = "tests of code: write its cases with `test_cases_file: {python: file.py:function}`"
+                self.leave(test.place, what, f"{reason}, in the keys of cases")
+            else:
+                found.append(test)
+        return found or [Test(self.suite.place)]
 
     def _settings(self) -> dict[str, Any]:
         """How it is run."""
@@ -98,68 +130,130 @@ class _Translation:
         if (repeat := options.get("repeat")) and repeat != 1:
             settings["repeat"] = int(repeat)
         if concurrency := options.get("maxConcurrency"):
-            settings["concurrency"] = min(int(concurrency), 100)
+            settings["concurrency"] = min(int(concurrency), MOST_CONCURRENCY)
         if options.get("cache") is False:
             settings["cache"] = False
+        if isinstance(timeout := options.get("timeoutMs"), int | float) and timeout > 0:
+            settings["timeout_s"] = timeout / 1_000
+        place = self.suite.place.at("evaluateOptions")
+        for key in sorted(options.keys() - _RUN_OPTIONS):
+            self.leave(place.at(key), f"evaluateOptions.{key}", "runs have no such setting")
+        for provider in self.suite.providers:
+            if provider.delay_ms:
+                pace = f"--rpm {max(1, int(60_000 / provider.delay_ms))}"
+                self.leave(provider.place, f"delay of {provider.id}", f"`proctor limits set MODEL {pace}`")
         return settings
 
-    def _models(self) -> list[str]:
-        """The models."""
-        models = list[str]()
+    def _models(self) -> list[str | ModelEntry]:
+        """The models, each once."""
+        models = dict[str, str | ModelEntry]()
         for provider in self.suite.providers:
-            name = model_name(provider.id)
-            if name is None:
-                self.leave(
-                    provider.place, f"provider {provider.id}", "it is no model that is called by a name"
-                )
-            elif name not in models:
-                models.append(name)
+            model = self._model(provider)
+            if model is None:
+                continue
+            name = model if isinstance(model, str) else model.name
+            self.labels |= {provider.id: name, provider.label or provider.id: name}
+            if name not in models:
+                models[name] = model
+            elif models[name] != model:
+                reason = "a bench has one configuration for a model: use a second bench"
+                self.leave(provider.place, f"provider {provider.label or provider.id}", reason)
+            if provider.label and provider.label != name:
+                at = ("models", list(models).index(name))
+                self.comments[at] = (*self.comments.get(at, ()), provider.label)
         if not models:
-            models.append(ECHO)
             self.comments["models",] = ("none of the providers has a counterpart: name a model here",)
-        return models
+            return [ECHO]
+        return list(models.values())
 
-    def _prompts(self, variables: Variables) -> list[Prompt]:
-        """The prompts."""
+    def _model(self, provider: Provider) -> str | ModelEntry | None:
+        """The model of a provider."""
+        try:
+            return to_model(provider, partial(self.leave, provider.place))
+        except WrongInput as error:
+            self.leave(provider.place, f"provider {provider.id}", error.args[0])
+            return None
+
+    def _prompts(
+        self, variables: Variables, combinations: Sequence[_Combination]
+    ) -> tuple[list[Prompt], set[str]]:
+        """The prompts, and the variables that are images in them."""
+        affixes = {self._affixes(each.test) for each in combinations}
+        before, behind = (
+            next(iter(affixes)) if len(affixes) == 1 else (f"{{{{ {PREFIX} }}}}", f"{{{{ {SUFFIX} }}}}")
+        )
+        writer = PromptWriter(variables, before, behind)
         prompts = list[Prompt]()
         for each in self.suite.prompts:
             try:
-                prompts.append(to_prompt(each, variables, {prompt.id or "" for prompt in prompts}))
+                prompts.append(writer.prompt(each))
             except WrongInput as error:
                 self.leave(each.place, f"prompt {each.label or each.raw}", error.args[0])
         if not prompts:
             prompts.append(Prompt(id="empty", user="-"))
             self.comments["prompts",] = ("none of the prompts has a counterpart: write one here",)
-        return prompts
+        return prompts, writer.images
+
+    def _affixes(self, test: Test) -> tuple[str, str]:
+        """What stands before and behind prompts."""
+        options, default = test.options, self.suite.default.options
+        return (
+            str(options.get("prefix") or default.get("prefix") or ""),
+            str(options.get("suffix") or default.get("suffix") or ""),
+        )
+
+    def _affixed(self, combinations: Sequence[_Combination]) -> list[_Combination]:
+        """The cases, with what stands before and behind prompts as variables where that differs."""
+        if len({self._affixes(each.test) for each in combinations}) == 1:
+            return list(combinations)
+        found = list[_Combination]()
+        for each in combinations:
+            before, behind = (self._rendered(each, text) for text in self._affixes(each.test))
+            added = {PREFIX: before, SUFFIX: behind}
+            found.append(_Combination(each.test, {**each.vars, **added}, {**each.own, **added}))
+        return found
+
+    def _rendered(self, case: _Combination, text: str) -> str:
+        """A text with the variables of a case."""
+        if not is_nunjucks(text):
+            return text
+        try:
+            return render(to_jinja(text, Variables([case.vars])), case.vars)
+        except WrongInput as error:
+            self.leave(case.test.place, text, error.args[0])
+            return text
+
+    def _chat(self, prompt: Any, case: _Combination) -> list[dict[str, Any]] | None:
+        """The messages of a case whose prompt is a conversation only once it is rendered."""
+        try:
+            return parsed_messages(self._rendered(case, prompt.raw))
+        except WrongInput as error:
+            self.leave(prompt.place, f"prompt {prompt.label or prompt.raw}", error.args[0])
+            return None
 
     def _bench_vars(self) -> dict[str, Any]:
         """Variables that all cases have alike."""
         values = self.suite.default.vars
-        return {} if any(map(_is_several, values.values())) or _names_variables(values) else dict(values)
+        return {} if any(map(_is_special, values.values())) else dict(values)
 
     def _combinations(self, test: Test) -> list[_Combination]:
         """The cases of a test: one for each combination of its lists."""
         merged = {**self.suite.default.vars, **test.vars}
-        options = {**self.suite.default.options, **test.options}
-        several = (
-            {} if options.get("disableVarExpansion") else {k: v for k, v in merged.items() if _is_several(v)}
+        is_fixed = test.options.get(
+            "disableVarExpansion", self.suite.default.options.get("disableVarExpansion")
         )
-        if not several:
-            return [self._combined(test, merged)]
-        choices = product(*several.values())
+        several = {} if is_fixed else {key: value for key, value in merged.items() if _is_several(value)}
         found = list[_Combination]()
-        for chosen in choices:
+        for chosen in product(*several.values()):
             found.append(self._combined(test, {**merged, **dict(zip(several, chosen, strict=True))}))
             if len(found) > MOST_CASES:
-                raise test.place.error(
-                    f"more than {MOST_CASES:,} combinations of variables", "write fewer values"
-                )
+                what = f"more than {MOST_CASES:,} combinations of variables"
+                raise test.place.error(what, "write fewer values")
         return found
 
     def _combined(self, test: Test, values: Mapping[str, Any]) -> _Combination:
         """One case, with variables in variables filled in."""
-        filled = self._filled(test, values)
-        shared = self._bench_vars()
+        filled, shared = self._filled(test, values), self._bench_vars()
         own = {key: value for key, value in filled.items() if key not in shared or shared[key] != value}
         return _Combination(test, filled, own)
 
@@ -168,18 +262,16 @@ class _Translation:
         values = {
             key: each.removesuffix("\n") if isinstance(each, str) else each for key, each in written.items()
         }
-        if not _names_variables(values):
-            return values
         for _ in range(_ROUNDS):
             for key, value in values.items():
                 found = _PLACEHOLDER.search(value) if isinstance(value, str) else None
-                if found and found[1] in values:
+                if found and found[1] in values and found[1] != key:
                     values[key] = value.replace(found[0], _printed(values[found[1]]), 1)
-        variables = Variables([values])
+        named = Variables([values])
         for key, value in values.items():
             if isinstance(value, str) and is_nunjucks(value):
                 try:
-                    values[key] = render(to_jinja(value, variables), values)
+                    values[key] = render(to_jinja(value, named), values)
                 except WrongInput as error:
                     self.leave(test.place.at("vars", key), f"variable {key}", error.args[0])
         return values
@@ -196,38 +288,100 @@ class _Translation:
         return found
 
     def _context(self, test: Test, variables: Variables, values: Mapping[str, Any] | None) -> Context:
+        """What the assertions of a test are translated with."""
         options = {**self.suite.default.options, **test.options}
-        return Context(variables, values, None, None, options.get("rubricPrompt"))
+        threshold = self.suite.default.threshold if test.threshold is None else test.threshold
+        return Context(
+            variables,
+            values,
+            options.get("provider"),
+            options.get("rubricPrompt"),
+            [each for provider in self.suite.providers for each in _tools(provider)],
+            is_averaged=threshold is not None,
+        )
 
     def _note(self, context: Context, at: DocumentPath = ()) -> None:
+        """Lists what was left of assertions."""
         for assertion, what, reason in context.left:
             self.leave(assertion.place, what, reason, at)
 
-    def _case(self, case: _Combination, at: int, *, is_whole: bool) -> CaseEntry | None:
-        """One case; a whole one has the checks of all cases among its own."""
+    def _case(
+        self,
+        case: _Combination,
+        at: int,
+        defaults: Sequence[Check] | None,
+        messages: Sequence[Any] | None,
+        images: set[str],
+    ) -> CaseEntry | None:
+        """One case."""
         test, default = case.test, self.suite.default
         context = self._context(test, Variables([case.vars]), case.vars)
         is_without = bool(test.options.get("disableDefaultAsserts"))
-        assertions: list[Assertion] = list(default.assertions) if is_whole and not is_without else []
-        checks = [check for each in (*assertions, *test.assertions) if (check := to_check(each, context))]
+        before: Sequence[Assertion] = default.assertions if defaults is None and not is_without else ()
+        checks = [check for each in (*before, *test.assertions) if (check := to_check(each, context))]
         self._note(context, ("test_cases", at))
-        threshold = default.threshold if test.threshold is None else test.threshold
         given: dict[str, Any] = {}
-        given |= {"vars": dict(case.own)} if case.own else {}
-        given |= (
-            {"metadata": {**default.metadata, **test.metadata}} if default.metadata or test.metadata else {}
-        )
-        given |= {"default_checks": False} if is_without and default.assertions else {}
+        name = self._id(test)
+        given |= {"id": name} if name else {}
+        vars_ = {key: value for key, value in case.own.items() if key not in images}
+        given |= {"vars": vars_} if vars_ else {}
+        given |= {"messages": messages} if messages else {}
+        files = [str(case.vars[key]).removeprefix(FILE) for key in sorted(images) if case.vars.get(key)]
+        given |= {"images": files} if files else {}
+        metadata = {**default.metadata, **test.metadata}
+        given |= {"metadata": metadata} if metadata else {}
+        given |= {"repeat": int(test.options["repeat"])} if test.options.get("repeat") else {}
+        given |= {"default_checks": False} if is_without and defaults else {}
         given |= {"checks": checks} if checks else {}
-        if threshold is not None and (checks or (not is_whole and default.assertions)):
+        threshold = default.threshold if test.threshold is None else test.threshold
+        if threshold is not None and (checks or (defaults and not is_without)):
             given["at_least"] = threshold
-        if test.description:
-            self.comments["test_cases", at] = (test.description,)
+        given |= (
+            {"outputs": dict.fromkeys(self.labels.values(), _text(test.output))}
+            if test.output is not None
+            else {}
+        )
+        self._leave_rest(test)
         try:
             return CaseEntry(**given)
         except ValidationError as error:
-            self.leave(test.place, "test", error.errors()[0]["msg"])
+            first = error.errors(include_url=False, include_input=False)[0]
+            what = ".".join(str(part) for part in first["loc"])
+            self.leave(test.place, f"test {name or at + 1}", f"{what}: {first['msg']}")
             return None
+
+    def _id(self, test: Test) -> str | None:
+        """The id of a case: what the test is called, if no other has it."""
+        description = " ".join((test.description or "").split())[:MAX_ID_CHARS]
+        if not description or description in self.ids:
+            return None
+        self.ids.add(description)
+        return description
+
+    def _leave_rest(self, test: Test) -> None:
+        """Lists what cases do not have."""
+        for key in sorted(test.options.keys() - _OPTIONS):
+            self.leave(test.place.at("options", key), f"options.{key}", "cases have no such option")
+
+
+def _name(suite: Suite, file: ForeignFile) -> str:
+    """What the bench is called."""
+    description = (suite.description or "").strip()
+    if description and "\n" not in description and len(description) <= _NAME_CHARS:
+        return description
+    folder = file.path.resolve().parent.name
+    return folder if file.path.stem.startswith("promptfooconfig") and folder else file.path.stem
+
+
+def _tools(provider: Provider) -> list[Any]:
+    """The tools that a provider is offered."""
+    tools = provider.config.get("tools") or provider.config.get("functions")
+    return tools if isinstance(tools, list) else []
+
+
+def _text(output: Any) -> str:
+    """A recorded answer as a text."""
+    return output if isinstance(output, str) else _printed(output)
 
 
 def _is_several(value: Any) -> bool:
@@ -235,8 +389,9 @@ def _is_several(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], str)
 
 
-def _names_variables(values: Mapping[str, Any]) -> bool:
-    return any(isinstance(value, str) and is_nunjucks(value) for value in values.values())
+def _is_special(value: Any) -> bool:
+    """Whether a variable is not the same in all cases."""
+    return _is_several(value) or (isinstance(value, str) and (is_nunjucks(value) or value.startswith(FILE)))
 
 
 def _printed(value: Any) -> str:

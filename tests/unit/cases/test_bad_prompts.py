@@ -42,7 +42,7 @@ ASKED = "name: bench\nmodels: [m]\n"
             ":5: id: 'p' is the id of another prompt",
         ),
         (ASKED + "prompts: [{user: a, file: b.txt}]\n" + CASES, "user and file both stand here"),
-        (ASKED + "prompts: [{id: a}]\n" + CASES, "nothing to send | write user, system or file"),
+        (ASKED + "prompts: [{id: a}]\n" + CASES, "nothing to send | write user, messages, system or file"),
         (ASKED + "prompts: [{file: x.txt}]\n" + CASES, ":3: prompts[0].file: no such file: 'x.txt'"),
         (
             ASKED + "prompts: [{file: ../x.txt}]\n" + CASES,
