@@ -1,5 +1,6 @@
 """Translates assertions into checks."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -7,7 +8,8 @@ from typing import Any, Final
 from producer.convert.nunjucks import Variables, is_nunjucks, to_jinja
 from producer.convert.promptfoo.assertion_types import TYPES
 from producer.convert.promptfoo.csv_rows import split_texts
-from producer.convert.promptfoo.models import model_name
+from producer.convert.promptfoo.functions import Functions
+from producer.convert.promptfoo.models import model_name, script_of
 from producer.convert.promptfoo.patterns import to_python
 from producer.convert.promptfoo.suite import Assertion
 from producer.load.yaml_text import parse_yaml
@@ -16,6 +18,7 @@ from shared.templates.template_rendering import render
 
 Check = dict[str, Any]
 """A check as a bench has it."""
+_OUTPUT: Final = re.compile(r"\{\{\s*output\s*\}\}")
 _DEFAULT_THRESHOLDS: Final = {"similar": 0.75, "similar:cosine": 0.75, "bleu": 0.5, "rouge-n": 0.75}
 DEFAULT_EMBEDDER: Final = "openai/text-embedding-3-large"
 """What promptfoo compares meanings with if nothing else is named."""
@@ -51,6 +54,8 @@ class Context:
     """How the grader is asked."""
     tools: Sequence[Any] = ()
     """Tools that the models are offered."""
+    functions: Functions = field(default_factory=Functions)
+    """Functions of the validators file."""
     is_averaged: bool = False
     """Whether the mean score decides, so that sets count by theirs."""
     left: list[tuple[Assertion, str, str]] = field(default_factory=list)
@@ -247,16 +252,118 @@ def _named_model(provider: Any, use: str) -> str | None:
 
 
 def _rubric(assertion: Assertion, context: Context) -> Check:
-    own = _named_model(assertion.provider, "text") or _named_model(context.grader, "text")
-    check = {"rubric": _text(assertion.value, context), **({"model": own} if own else {})}
-    if assertion.rubric_prompt or context.rubric_prompt:
-        raise WrongInput("its rubricPrompt is not translated")
-    return check | ({} if assertion.threshold is None else {"at_least": _plain(assertion.threshold)})
+    check: Check = {"rubric": _text(assertion.value, context), **_judge(assertion, context)}
+    prompt = assertion.rubric_prompt or context.rubric_prompt
+    if prompt is not None:
+        if not isinstance(prompt, str) or not _OUTPUT.search(prompt) or "{%" in prompt:
+            raise WrongInput("its rubricPrompt is no text with {{ output }}: write `prompt`")
+        check["prompt"] = prompt
+    return check
 
 
 def _refusal(assertion: Assertion, context: Context) -> Check:
     del assertion, context
     return {"refusal": True}
+
+
+def _javascript(assertion: Assertion, context: Context) -> Check:
+    """Code, or a function of a file; a threshold above 1 becomes a comparison, since scores end there."""
+    value = str(assertion.value or "")
+    script = script_of(value) if value.startswith("file://") else None
+    options: Check = {"config": dict(assertion.config)} if assertion.config else {}
+    if script is not None:
+        path, _, function = script.path.partition(":")
+        named: Check = {"file": path, **({"function": function} if function else {})}
+        return {"javascript": named, **_at_least(assertion), **options}
+    if value.startswith("file://"):
+        raise WrongInput("its file is no JavaScript that runs by itself")
+    code = _text(value.rstrip(), context)
+    if assertion.threshold is not None and assertion.threshold > 1:
+        if "\n" in code:
+            raise WrongInput("its threshold is above 1: compare with it in the code")
+        return {"javascript": f"({code}) >= {_plain(assertion.threshold)}", **options}
+    return {"javascript": code, **_at_least(assertion), **options}
+
+
+def _at_least(assertion: Assertion) -> Check:
+    return {} if assertion.threshold is None else {"at_least": _plain(assertion.threshold)}
+
+
+def _python(assertion: Assertion, context: Context) -> Check:
+    """A function of the validators file, which is written beside the bench."""
+    value = str(assertion.value or "")
+    script = script_of(value) if value.startswith("file://") else None
+    if script is not None:
+        path, _, function = script.path.partition(":")
+        return {"python": context.functions.of_file(path, function or "get_assert", assertion.threshold)}
+    return {"python": context.functions.of_text(_rendered(value, context), assertion.threshold)}
+
+
+def _valid_call(assertion: Assertion, context: Context) -> Check:
+    """A call of one of the tools that models are offered, with arguments by their schemas."""
+    del assertion
+    calls = list[Check]()
+    for tool in context.tools:
+        function = tool.get("function", tool) if isinstance(tool, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise WrongInput("the tools of its provider are not known")
+        schema = function.get("parameters") or function.get("input_schema") or {"type": "object"}
+        calls.append({"tool_call": {"name": function["name"], "arguments": {"json_schema": schema}}})
+    if not calls:
+        raise WrongInput("its provider is offered no tools")
+    return calls[0] if len(calls) == 1 else {"any": calls}
+
+
+def _tool_names(assertion: Assertion, context: Context) -> Check:
+    """Exactly these tools; with a lower threshold some may differ, which no check says."""
+    value = assertion.value
+    names = split_texts(_rendered(value, context)) if isinstance(value, str) else value
+    if not isinstance(names, list) or (assertion.threshold or 1) < 1:
+        raise WrongInput("only exact sets of tools are checked")
+    return {"tool_calls": [str(each) for each in names], "order": "any"}
+
+
+def _graded(name: str) -> Callable[[Assertion, Context], Check]:
+    """A check by a judge with a statement."""
+
+    def check(assertion: Assertion, context: Context) -> Check:
+        return {name: _text(assertion.value, context), **_judge(assertion, context)}
+
+    return check
+
+
+def _judge(assertion: Assertion, context: Context) -> Check:
+    """The judge of a check, and from which score it passes."""
+    own = _named_model(assertion.provider, "text") or _named_model(context.grader, "text")
+    return {**({"model": own} if own else {}), **_at_least(assertion)}
+
+
+def _g_eval(assertion: Assertion, context: Context) -> Check:
+    values = assertion.value if isinstance(assertion.value, list) else [assertion.value]
+    checks = [{"g_eval": _text(each, context), **_judge(assertion, context)} for each in values]
+    return checks[0] if len(checks) == 1 else {"all": checks}
+
+
+def _relevance(assertion: Assertion, context: Context) -> Check:
+    names = ("query", "question", "input", "prompt")
+    query = next((each for each in names if "text" in context.variables.kinds((each,))), None)
+    argument: Any = True if query is None else f"{{{{ {query} }}}}"
+    return {"answer_relevance": argument, **_judge(assertion, context)}
+
+
+def _context(name: str) -> Callable[[Assertion, Context], Check]:
+    """A check of an answer by the passages that it was made of."""
+
+    def check(assertion: Assertion, context: Context) -> Check:
+        if assertion.config.get("contextTransform") or "missing" in context.variables.kinds(("context",)):
+            raise WrongInput("its context is no variable of the test")
+        passages = to_jinja("{{ context }}", context.variables)
+        argument: Any = passages
+        if name == "context_recall":
+            argument = {"context": passages, "expected": _text(assertion.value, context)}
+        return {name: argument, **_judge(assertion, context)}
+
+    return check
 
 
 _KINDS: Final[Mapping[str, Callable[[Assertion, Context], Check]]] = {
@@ -279,5 +386,19 @@ _KINDS: Final[Mapping[str, Callable[[Assertion, Context], Check]]] = {
     "similar:cosine": _similar,
     "llm-rubric": _rubric,
     "is-refusal": _refusal,
+    "javascript": _javascript,
+    "python": _python,
+    "is-valid-openai-tools-call": _valid_call,
+    "is-valid-openai-function-call": _valid_call,
+    "is-valid-function-call": _valid_call,
+    "tool-call-f1": _tool_names,
+    "factuality": _graded("factuality"),
+    "model-graded-factuality": _graded("factuality"),
+    "model-graded-closedqa": _graded("closed_qa"),
+    "g-eval": _g_eval,
+    "answer-relevance": _relevance,
+    "context-recall": _context("context_recall"),
+    "context-faithfulness": _context("context_faithfulness"),
+    "context-relevance": _context("context_precision"),
 }
 """What translates each type."""

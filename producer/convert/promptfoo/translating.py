@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from producer.convert.nunjucks import Variables, is_nunjucks, to_jinja
 from producer.convert.promptfoo.checks import Check, Context, PerCase, to_check
+from producer.convert.promptfoo.functions import Functions
 from producer.convert.promptfoo.models import to_model
 from producer.convert.promptfoo.prompts import PromptWriter, late_messages, parsed_messages
 from producer.convert.promptfoo.reading import FILE, GENERATOR, read_suite
@@ -51,9 +52,11 @@ def convert(file: ForeignFile) -> Conversion:
         InputError: it, or a file that it names, is broken, missing or outside of its folder.
     """
     suite, left = read_suite(file)
-    translation = _Translation(suite, left)
+    functions = Functions(file)
+    translation = _Translation(suite, left, functions=functions)
     bench = translation.bench(_name(suite, file))
-    return Conversion(bench, translation.left, translation.comments, translation.files)
+    places = {(): suite.place, **translation.places}
+    return Conversion(bench, translation.left, translation.comments, places, functions.files())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,9 @@ class _Translation:
     suite: Suite
     left: list[Left]
     comments: dict[DocumentPath, Sequence[str]] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
+    places: dict[DocumentPath, Place] = field(default_factory=dict)
+    functions: Functions = field(default_factory=Functions)
+    """Functions of the validators file."""
     labels: dict[str, str] = field(default_factory=dict)
     """Models by the names that tests have for them."""
     ids: set[str] = field(default_factory=set)
@@ -108,6 +113,7 @@ class _Translation:
         given |= {"description": description} if description not in {"", name} else {}
         given |= {"vars": self._bench_vars()} if self._bench_vars() else {}
         given |= {"default_checks": defaults} if defaults else {}
+        given |= {"validators_file": next(iter(files))} if (files := self.functions.files()) else {}
         given |= {"config": RunSettings(**self._settings())} if self._settings() else {}
         return BenchConfig(**given, test_cases=cases)
 
@@ -281,11 +287,9 @@ class _Translation:
         default = self.suite.default
         context = self._context(default, variables, None)
         try:
-            found = [check for each in default.assertions if (check := to_check(each, context))]
+            return self._checks(default.assertions, context, ("default_checks",))
         except PerCase:
             return None
-        self._note(context)
-        return found
 
     def _context(self, test: Test, variables: Variables, values: Mapping[str, Any] | None) -> Context:
         """What the assertions of a test are translated with."""
@@ -297,13 +301,21 @@ class _Translation:
             options.get("provider"),
             options.get("rubricPrompt"),
             [each for provider in self.suite.providers for each in _tools(provider)],
+            self.functions,
             is_averaged=threshold is not None,
         )
 
-    def _note(self, context: Context, at: DocumentPath = ()) -> None:
-        """Lists what was left of assertions."""
+    def _checks(self, assertions: Sequence[Assertion], context: Context, path: DocumentPath) -> list[Check]:
+        """Translates assertions into the checks at a place, and lists what is left of them."""
+        checks = list[Check]()
+        for each in assertions:
+            check = to_check(each, context)
+            if check is not None:
+                self.places[*path, len(checks)] = each.place
+                checks.append(check)
         for assertion, what, reason in context.left:
-            self.leave(assertion.place, what, reason, at)
+            self.leave(assertion.place, what, reason, path[:2] if path[0] == "test_cases" else ())
+        return checks
 
     def _case(
         self,
@@ -318,8 +330,7 @@ class _Translation:
         context = self._context(test, Variables([case.vars]), case.vars)
         is_without = bool(test.options.get("disableDefaultAsserts"))
         before: Sequence[Assertion] = default.assertions if defaults is None and not is_without else ()
-        checks = [check for each in (*before, *test.assertions) if (check := to_check(each, context))]
-        self._note(context, ("test_cases", at))
+        checks = self._checks((*before, *test.assertions), context, ("test_cases", at, "checks"))
         given: dict[str, Any] = {}
         name = self._id(test)
         given |= {"id": name} if name else {}

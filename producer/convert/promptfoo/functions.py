@@ -1,0 +1,112 @@
+"""Writes the validators file of a bench: the Python of assertions as functions that return a verdict."""
+
+import ast
+from dataclasses import dataclass, field
+from textwrap import indent
+from typing import Final
+
+from producer.cases.bench_config import check_validators
+from producer.cases.bench_files import VALIDATORS_BYTES, TextFile, read_beside
+from producer.convert.report import ForeignFile
+from shared.errors import UsageError, WrongInput
+
+_GRADED: Final = '''
+
+def _graded(result, threshold):
+    """Reads a result as promptfoo does: a truth value, a number, or a mapping."""
+    if isinstance(result, dict):
+        passed = bool(result.get("pass", result.get("pass_", False)))
+        score = result.get("score", 1.0 if passed else 0.0)
+        return passed and (threshold is None or score >= threshold), str(result.get("reason", ""))
+    if isinstance(result, bool):
+        return result, ""
+    return (result > 0 if threshold is None else result >= threshold), f"score {result}"
+'''
+
+
+@dataclass(slots=True)
+class Functions:
+    """The functions of a validators file.
+
+    Args:
+        file: the configuration that names files of code; None: none can be read.
+    """
+
+    file: ForeignFile | None = None
+    _names: dict[tuple[str, str, float | None], str] = field(default_factory=dict)
+    _sources: dict[str, str] = field(default_factory=dict)
+    _defined: set[str] = field(default_factory=set)
+    _wrappers: list[str] = field(default_factory=list)
+
+    def of_text(self, text: str, threshold: float | None) -> str:
+        """Returns the name of a function that is an expression, or a body with `return`.
+
+        Raises:
+            WrongInput: it is no Python, or does what validators may not do.
+        """
+        code = text.strip("\n").rstrip()
+        body = code if "\n" in code else f"return {code.strip()}"
+        inner = f"def _answer(output, context):\n{indent(body, '    ')}\n"
+        return self._named(
+            ("", code, threshold), f"{indent(inner, '    ')}    result = _answer(output, context)"
+        )
+
+    def of_file(self, path: str, function: str, threshold: float | None) -> str:
+        """Returns the name of a function that calls that of a file.
+
+        Raises:
+            WrongInput: the file does what validators may not do, or defines names of another file.
+        """
+        if path not in self._sources:
+            self._add(path)
+        key = (path, function, threshold)
+        if function not in _names(self._sources[path]):
+            raise WrongInput(f"{path} has no function {function}")
+        return self._named(key, f"    result = {function}(output, context)")
+
+    def files(self) -> dict[str, str]:
+        """Returns the validators file by its name; empty if there is no function."""
+        if not self._wrappers or self.file is None:
+            return {}
+        return {f"{self.file.path.stem}.validators.py": self._text()}
+
+    def _text(self) -> str:
+        """The whole file."""
+        head = '"""Functions of checks, converted from promptfoo."""\n'
+        return (
+            "\n\n".join([head.rstrip(), *self._sources.values(), _GRADED.strip("\n"), *self._wrappers]) + "\n"
+        )
+
+    def _add(self, path: str) -> None:
+        """Reads a file of code."""
+        if self.file is None:
+            raise WrongInput("its file cannot be read")
+        source = read_beside(self.file.path, self.file.place, path, VALIDATORS_BYTES).text
+        _verify(source, path)
+        if twice := self._defined & _names(source):
+            raise WrongInput(f"{min(twice)} is defined in two files of code: rename one")
+        self._defined |= _names(source)
+        self._sources[path] = source.strip("\n")
+
+    def _named(self, key: tuple[str, str, float | None], body: str) -> str:
+        """Adds a function, once."""
+        if key not in self._names:
+            name = f"check_{len(self._names) + 1}"
+            text = f"def {name}(output, context):\n{body}\n    return _graded(result, {key[2]!r})"
+            _verify(f"{_GRADED}\n\n{text}\n" if not key[0] else _GRADED, name)
+            self._wrappers.append(text)
+            self._names[key] = name
+        return self._names[key]
+
+
+def _verify(source: str, name: str) -> None:
+    """Refuses code that validators may not have."""
+    try:
+        check_validators(TextFile(name, source))
+    except UsageError as error:
+        raise WrongInput(f"its code does not run in the sandbox: {error.message}") from None
+
+
+def _names(source: str) -> set[str]:
+    """The names that a file defines."""
+    return {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}

@@ -1,0 +1,132 @@
+"""Makes sure that a converted bench can be run: what Proctor refuses is taken out and listed."""
+
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+from producer.cases.load import plan_run
+from producer.convert.bench_text import bench_text
+from producer.convert.report import Conversion, Left
+from producer.load.problems import Path as DocumentPath
+from producer.load.problems import Place, PlacedError
+from producer.load.source import Source
+from producer.options import CaseChoice
+from shared.contracts.case_config import CaseEntry
+from shared.errors import UsageError
+
+ROUNDS: Final = 5
+"""How often what is refused is taken out."""
+_CASES: Final = "test_cases"
+_CHECKS: Final = "checks"
+_DEFAULTS: Final = "default_checks"
+
+
+def usable(found: Conversion, target: Path) -> Conversion:
+    """Returns a conversion without what Proctor refuses, which is listed.
+
+    Code beside the bench is not run, and a bench that has any is returned unchanged.
+
+    Args:
+        found: a conversion, whose files are written.
+        target: where the bench will stand.
+    """
+    configured = (*found.bench.configured.values(), *(found.bench.prompts or ()))
+    if any(each.named is not None for each in configured):
+        return found
+    for _ in range(ROUNDS):
+        problems = _problems(found, target)
+        if not problems:
+            break
+        refused = {path: what for place, what in problems if (path := _part(place.path))}
+        if not refused or _empties(found, refused):
+            where = found.places.get((), Place(str(target)))
+            left = [Left(where, "the bench", what) for _, what in problems]
+            return found._replace(left=(*found.left, *left))
+        found = _without(found, refused)
+    return found
+
+
+def _problems(found: Conversion, target: Path) -> list[tuple[Place, str]]:
+    """What is wrong with a bench as it is written, with the places."""
+    text = bench_text(found.bench)
+    try:
+        plan_run(Source(target, stdin=BytesIO(text.encode())), CaseChoice())
+    except UsageError as error:
+        return [_placed(each) for each in error.problems or [error]]
+    return []
+
+
+def _placed(error: UsageError) -> tuple[Place, str]:
+    """The place of a problem, and what is wrong."""
+    if isinstance(error, PlacedError):
+        return error.problem.place, error.problem.what
+    return Place(""), error.message
+
+
+def _part(path: DocumentPath) -> DocumentPath:
+    """The check or the case that a place belongs to; empty for any other."""
+    if path[:1] == (_DEFAULTS,) and len(path) > 1:
+        return path[:2]
+    if path[:1] == (_CASES,) and path[2:3] == (_CHECKS,) and len(path) > 3:  # noqa: PLR2004 - a check of a case
+        return path[:4]
+    return path[:2] if path[:1] == (_CASES,) else ()
+
+
+def _empties(found: Conversion, refused: Mapping[DocumentPath, str]) -> bool:
+    """Whether nothing would be left."""
+    return len(_dropped(refused)) == len(found.bench.test_cases)
+
+
+def _dropped(refused: Mapping[DocumentPath, str]) -> list[int]:
+    """Positions of cases that are refused as a whole."""
+    return sorted(at for key, at, *rest in refused if key == _CASES and not rest and isinstance(at, int))
+
+
+def _without(found: Conversion, refused: Mapping[DocumentPath, str]) -> Conversion:
+    """Takes out what is refused."""
+    dropped = _dropped(refused)
+    bench = found.bench
+    cases = [_checked(case, at, refused) for at, case in enumerate(bench.test_cases) if at not in dropped]
+    update: dict[str, object] = {_CASES: cases}
+    if any(path[0] == _DEFAULTS for path in refused):
+        kept = [each for at, each in enumerate(bench.default_checks) if (_DEFAULTS, at) not in refused]
+        update[_DEFAULTS] = kept
+    whole = found.places.get((), Place(""))
+    left = [
+        Left(
+            found.places.get(path, whole), "check" if len(path) != 2 or path[0] == _DEFAULTS else "case", what
+        )
+        for path, what in refused.items()
+    ]
+    return found._replace(
+        bench=bench.model_copy(update=update),
+        left=(*(_moved_left(each, dropped) for each in found.left), *left),
+        comments={_moved(path, dropped): each for path, each in found.comments.items()},
+        places={_moved(path, dropped): each for path, each in found.places.items()},
+    )
+
+
+def _checked(case: CaseEntry, at: int, refused: Mapping[DocumentPath, str]) -> CaseEntry:
+    """A case without checks that are refused."""
+    checks: Sequence[object] = case.checks or ()
+    kept = [each for number, each in enumerate(checks) if (_CASES, at, _CHECKS, number) not in refused]
+    if len(kept) == len(checks):
+        return case
+    if kept:
+        return case.model_copy(update={_CHECKS: kept})
+    given = {name: getattr(case, name) for name in case.model_fields_set - {_CHECKS, "at_least"}}
+    return CaseEntry.model_construct(set(given), **given)
+
+
+def _moved(path: DocumentPath, dropped: Sequence[int]) -> DocumentPath:
+    """A place after cases before it were taken out; that of one of them is the beginning."""
+    if path[:1] != (_CASES,) or len(path) == 1 or not isinstance(path[1], int):
+        return path
+    if path[1] in dropped:
+        return (_CASES,)
+    return (_CASES, path[1] - sum(each < path[1] for each in dropped), *path[2:])
+
+
+def _moved_left(left: Left, dropped: Sequence[int]) -> Left:
+    return Left(left.place, left.what, left.reason, _moved(left.at, dropped))
