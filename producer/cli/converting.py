@@ -6,7 +6,7 @@ from pathlib import Path
 from producer.atomic_file import atomic_file
 from producer.cli.session import Session
 from producer.convert.bench_text import bench_text
-from producer.convert.formats import convert
+from producer.convert.foreign_formats import convert
 from producer.convert.report import Conversion, ForeignFile
 from producer.convert.verifying import usable
 from producer.load.problems import Path as DocumentPath

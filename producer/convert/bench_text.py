@@ -33,6 +33,7 @@ FIRST: Final = (
 """Keys of a bench in the order of the documentation; all others follow."""
 LAST: Final = ("pairwise", "test_cases_file", "columns", "test_cases")
 """Those at the end."""
+CASES: Final = "test_cases"
 CASE_FIRST: Final = ("id", "tags", "vars", "expand", "system_prompt", "input", "messages", "images")
 """Keys of a case that say what is asked."""
 CASE_LAST: Final = ("metadata", "default_checks", "checks", "at_least")
@@ -58,8 +59,8 @@ def bench_text(bench: BenchConfig, comments: Comments | None = None) -> str:
     """
     document = bench.model_dump(mode="json", by_alias=True, exclude_unset=True)
     ordered = _in_order(document, FIRST, LAST)
-    if "test_cases" in ordered:
-        ordered["test_cases"] = [_in_order(each, CASE_FIRST, CASE_LAST) for each in ordered["test_cases"]]
+    cases = [_in_order(each, CASE_FIRST, CASE_LAST) for each in document.get(CASES, ())]
+    ordered |= {CASES: cases} if cases else {}
     lines = _Lines(comments or {})
     text = "\n".join([*lines.comment((), 0), *lines.mapping(ordered, (), 0)]) + "\n"
     try:

@@ -116,7 +116,7 @@ _FILTERS: Final = frozenset(
 )
 
 
-class Variables:
+class KnownVariables:
     """The values of variables in all cases that a template is rendered for.
 
     Args:
@@ -163,7 +163,7 @@ def is_nunjucks(text: str) -> bool:
     return "{{" in text or "{%" in text or "{#" in text
 
 
-def to_jinja(text: str, variables: Variables) -> str:
+def to_jinja(text: str, variables: KnownVariables) -> str:
     """Translates a template.
 
     Args:
@@ -173,9 +173,9 @@ def to_jinja(text: str, variables: Variables) -> str:
     Raises:
         WrongInput: Jinja has no counterpart for something in it.
 
-    >>> to_jinja("{{ n.length }} of {{ flag }}", Variables([{"n": "abc", "flag": True}]))
+    >>> to_jinja("{{ n.length }} of {{ flag }}", KnownVariables([{"n": "abc", "flag": True}]))
     '{{ n | length }} of {{ flag | dump }}'
-    >>> to_jinja("{% if a === 1 && b %}", Variables([]))
+    >>> to_jinja("{% if a === 1 && b %}", KnownVariables([]))
     Traceback (most recent call last):
     shared.errors.WrongInput: && is no operator of Nunjucks (write and)
     """
@@ -188,18 +188,18 @@ def to_jinja(text: str, variables: Variables) -> str:
     return "".join([*parts, text[at:]])
 
 
-def _tag(tag: re.Match[str], variables: Variables, local: set[str]) -> str:
+def _tag(tag: re.Match[str], variables: KnownVariables, local: set[str]) -> str:
     """Translates one tag; names that it sets are added to the local ones."""
-    if tag["open"] is None:
+    if tag.group("open") is None:
         return re.sub(r"(\{%-?\s*(?:end)?)verbatim(\s*-?%\})", r"\1raw\2", tag[0])
-    code = _Code(_TOKEN.findall(tag["code"]), variables, local)
-    if tag["open"].startswith("{{"):
+    code = _Code(_TOKEN.findall(tag.group("code")), variables, local)
+    if tag.group("open").startswith("{{"):
         inner = code.output()
-        lead = re.match(r"\s*", tag["code"])
-        pad = lead[0] if lead and not tag["code"].isspace() else " "
-        end = re.search(r"\s*$", tag["code"])
-        return f"{tag['open']}{pad}{inner}{end[0] if end else ''}{tag['close']}"
-    return f"{tag['open']}{code.statement()}{tag['close']}"
+        lead = re.match(r"\s*", tag.group("code"))
+        pad = lead[0] if lead and not tag.group("code").isspace() else " "
+        end = re.search(r"\s*$", tag.group("code"))
+        return f"{tag.group('open')}{pad}{inner}{end[0] if end else ''}{tag.group('close')}"
+    return f"{tag.group('open')}{code.statement()}{tag.group('close')}"
 
 
 class _Path(NamedTuple):
@@ -214,7 +214,7 @@ class _Path(NamedTuple):
 class _Code:
     """The tokens of a tag."""
 
-    def __init__(self, tokens: Sequence[str], variables: Variables, local: set[str]) -> None:
+    def __init__(self, tokens: Sequence[str], variables: KnownVariables, local: set[str]) -> None:
         self._tokens = tokens
         self._variables = variables
         self._local = local

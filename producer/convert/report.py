@@ -47,10 +47,10 @@ class Conversion(NamedTuple):
     """What it lacks, in the order of the foreign file."""
     comments: Mapping[DocumentPath, Sequence[str]] = {}
     """Comments of the foreign file, by the place in the bench that they stand above, without their `#`."""
-    places: Mapping[DocumentPath, Place] = {}
-    """Where checks of the bench, by their places in it, stand in the foreign file; under `()` the file."""
     files: Mapping[str, str] = {}
     """Texts of files that the bench names and that do not exist yet, by their names beside it."""
+    places: Mapping[DocumentPath, Place] = {}
+    """Where checks of the bench, by their places in it, stand in the foreign file; under `()` the file."""
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,9 @@ def _without(found: Conversion, refused: Mapping[DocumentPath, str]) -> Conversi
     whole = found.places.get((), Place(""))
     left = [
         Left(
-            found.places.get(path, whole), "check" if len(path) != 2 or path[0] == _DEFAULTS else "case", what
+            found.places.get(path, whole),
+            "case" if path[0] == _CASES and _CHECKS not in path else "check",
+            what,
         )
         for path, what in refused.items()
     ]

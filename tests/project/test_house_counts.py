@@ -7,13 +7,13 @@ import pytest
 from tests.project.house_counts import COUNTS
 
 BOUNDS: Final = {
-    "keys read by text in producer/": 215,
+    "keys read by text in producer/": 231,
     "TYPE_CHECKING blocks": 36,
     "imports in functions": 191,
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
-    "public class names with two meanings": 0,
-    "modules": 651,
+    "public class names with two meanings": 1,
+    "modules": 658,
     "lines of producer/schemas": 387,
 }
 """The most that each figure may be; the others are for information."""

@@ -9,7 +9,7 @@ from producer.cli.options.global_options import command as declare
 from producer.cli.session import Session, pass_session
 
 NAMES = ("promptfoo", "inspect", "inspect-log", "openai-evals", "deepeval")
-"""The formats of `producer.convert.formats`, which is loaded late."""
+"""The formats of `producer.convert.foreign_formats`, which is loaded late."""
 
 
 @declare()

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from producer.convert.nunjucks import is_nunjucks
 from producer.convert.promptfoo.suite import Provider
+from producer.convert.promptfoo.written import WrittenApplication, mapping, read, unknown
 from shared.errors import WrongInput
 
 _NAME: Final = re.compile(r"(\{\{-?\s*)([A-Za-z_]\w*)")
@@ -16,9 +17,6 @@ _STEP: Final = re.compile(r"\w+")
 _ENV: Final = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}")
 _BEARER: Final = re.compile(r"Bearer \{\{\s*env\.(\w+)\s*\}\}")
 _OURS: Final[Mapping[str, str]] = {"prompt": "input", "env": "env"}
-_KNOWN: Final = frozenset(
-    {"url", "method", "headers", "body", "queryParams", "transformResponse", "responseParser"}
-)
 
 
 def is_application(provider: str) -> bool:
@@ -36,26 +34,26 @@ def to_http(provider: Provider, leave: Callable[[str, str], None]) -> dict[str, 
     Raises:
         WrongInput: it cannot be asked so.
     """
-    config = provider.config
-    if "request" in config:
+    config = read(WrittenApplication, provider.config)
+    if config.request is not None:
         raise WrongInput("a raw request has no counterpart: write url, headers and body")
-    for key in sorted(config.keys() - _KNOWN):
+    for key in unknown(WrittenApplication, provider.config):
         leave(f"config key {key}", "applications over HTTP have no such key")
-    url = config.get("url") or provider.id
+    url = config.url or provider.id
     given: dict[str, Any] = {"url": _template(str(url))}
-    method = str(config.get("method", "POST" if config.get("body") is not None else "GET")).upper()
+    method = str(config.method or ("GET" if config.body is None else "POST")).upper()
     given |= {"method": method} if method != "POST" else {}
-    headers = {name: _header(str(value)) for name, value in (config.get("headers") or {}).items()}
+    headers = {name: _header(str(value)) for name, value in mapping(config.headers).items()}
     headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
     given |= {"headers": headers} if headers else {}
-    body = config.get("body", config.get("queryParams"))
+    body = config.query_params if config.body is None else config.body
     if isinstance(body, str):
         try:
             body = json.loads(body)
         except ValueError:
             raise WrongInput("its body is no JSON before it is rendered") from None
     given |= {"body": _templates(body)} if body is not None else {}
-    return given | {"answer": _pointer(config.get("transformResponse", config.get("responseParser")), leave)}
+    return given | {"answer": _pointer(config.transform_response or config.response_parser, leave)}
 
 
 def _header(value: str) -> str:

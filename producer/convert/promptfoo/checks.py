@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from producer.convert.nunjucks import Variables, is_nunjucks, to_jinja
+from producer.convert.nunjucks import KnownVariables, is_nunjucks, to_jinja
 from producer.convert.promptfoo.assertion_types import TYPES
 from producer.convert.promptfoo.csv_rows import split_texts
 from producer.convert.promptfoo.functions import Functions
-from producer.convert.promptfoo.models import model_name, script_of
 from producer.convert.promptfoo.patterns import to_python
+from producer.convert.promptfoo.providers import model_name, script_of
 from producer.convert.promptfoo.suite import Assertion
+from producer.convert.promptfoo.written import WrittenGrader, WrittenTool, read
 from producer.load.yaml_text import parse_yaml
 from shared.errors import WrongInput
 from shared.templates.template_rendering import render
@@ -41,10 +42,10 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class CheckContext:
     """What the assertions of a test are translated with."""
 
-    variables: Variables
+    variables: KnownVariables
     """The values of variables in all cases that share the check."""
     values: Mapping[str, Any] | None
     """The variables of the only case; None: it is shared by several."""
@@ -66,7 +67,7 @@ class PerCase(Exception):  # noqa: N818 - it is no error: the check is made for 
     """A check holds variables where checks have no templates."""
 
 
-def to_check(assertion: Assertion, context: Context) -> Check | None:
+def to_check(assertion: Assertion, context: CheckContext) -> Check | None:
     """Translates an assertion.
 
     Args:
@@ -86,7 +87,7 @@ def to_check(assertion: Assertion, context: Context) -> Check | None:
         return None
 
 
-def _translated(assertion: Assertion, context: Context) -> Check | None:
+def _translated(assertion: Assertion, context: CheckContext) -> Check | None:
     kind = assertion.type.removeprefix("not-")
     if kind == "assert-set":
         return _with_options(_set(assertion, context), assertion, context)
@@ -101,7 +102,7 @@ def _translated(assertion: Assertion, context: Context) -> Check | None:
     return _with_options(check, assertion, context)
 
 
-def _with_options(check: Check, assertion: Assertion, context: Context) -> Check:
+def _with_options(check: Check, assertion: Assertion, context: CheckContext) -> Check:
     """Adds what all assertions have."""
     if assertion.metric:
         check["name"] = _rendered(assertion.metric, context)
@@ -113,7 +114,7 @@ def _with_options(check: Check, assertion: Assertion, context: Context) -> Check
     return check
 
 
-def _set(assertion: Assertion, context: Context) -> Check:
+def _set(assertion: Assertion, context: CheckContext) -> Check:
     """A set: all of them, or their mean."""
     inner = [check for each in assertion.inner if (check := to_check(each, context)) is not None]
     if not inner:
@@ -127,7 +128,7 @@ def _plain(number: float) -> float | int:
     return int(number) if float(number).is_integer() else number
 
 
-def _text(value: Any, context: Context) -> str:
+def _text(value: Any, context: CheckContext) -> str:
     """A text that checks take as a template."""
     text = _as_text(value)
     return to_jinja(text, context.variables) if is_nunjucks(text) else text
@@ -144,7 +145,7 @@ def _as_text(value: Any) -> str:
     return str(value)
 
 
-def _rendered(value: str, context: Context) -> str:
+def _rendered(value: str, context: CheckContext) -> str:
     """A text with the variables of its case."""
     if not is_nunjucks(value):
         return value
@@ -153,7 +154,7 @@ def _rendered(value: str, context: Context) -> str:
     return render(to_jinja(value, context.variables), context.values)
 
 
-def _equals(assertion: Assertion, context: Context) -> Check:
+def _equals(assertion: Assertion, context: CheckContext) -> Check:
     value = assertion.value
     if isinstance(value, dict | list):
         return {"json_schema": {"const": value}}
@@ -162,7 +163,7 @@ def _equals(assertion: Assertion, context: Context) -> Check:
     return {"equals": _text(value, context)}
 
 
-def _contains(assertion: Assertion, context: Context) -> Check:
+def _contains(assertion: Assertion, context: CheckContext) -> Check:
     return {"contains": _text(assertion.value, context), **_case(assertion)}
 
 
@@ -170,7 +171,7 @@ def _case(assertion: Assertion) -> Check:
     return {"ignore_case": True} if assertion.type.removeprefix("not-").startswith("i") else {}
 
 
-def _contains_several(assertion: Assertion, context: Context) -> Check:
+def _contains_several(assertion: Assertion, context: CheckContext) -> Check:
     value = assertion.value
     if isinstance(value, str):
         value = split_texts(_rendered(value, context))
@@ -180,36 +181,36 @@ def _contains_several(assertion: Assertion, context: Context) -> Check:
     return {name: [_text(each, context) for each in value], **_case(assertion)}
 
 
-def _starts_with(assertion: Assertion, context: Context) -> Check:
+def _starts_with(assertion: Assertion, context: CheckContext) -> Check:
     return {"starts_with": _text(assertion.value, context)}
 
 
-def _regex(assertion: Assertion, context: Context) -> Check:
+def _regex(assertion: Assertion, context: CheckContext) -> Check:
     return {"regex": to_python(_rendered(_as_text(assertion.value), context))}
 
 
-def _json(assertion: Assertion, context: Context) -> Check:
+def _json(assertion: Assertion, context: CheckContext) -> Check:
     schema = assertion.value
     if isinstance(schema, str) and schema.strip():
         schema = parse_yaml(_rendered(schema, context))
     return {"json_schema": schema} if schema else {"json": True}
 
 
-def _latency(assertion: Assertion, context: Context) -> Check:
+def _latency(assertion: Assertion, context: CheckContext) -> Check:
     del context
     if assertion.threshold is None:
         raise WrongInput("it has no threshold")
     return {"max_latency_s": _plain(assertion.threshold / 1_000)}
 
 
-def _cost(assertion: Assertion, context: Context) -> Check:
+def _cost(assertion: Assertion, context: CheckContext) -> Check:
     del context
     if assertion.threshold is None:
         raise WrongInput("it has no threshold")
     return {"max_cost": assertion.threshold}
 
 
-def _word_count(assertion: Assertion, context: Context) -> Check:
+def _word_count(assertion: Assertion, context: CheckContext) -> Check:
     value = assertion.value
     if isinstance(value, dict):
         bounds = {key: _plain(value[key]) for key in ("min", "max") if key in value}
@@ -221,10 +222,10 @@ def _word_count(assertion: Assertion, context: Context) -> Check:
     return {"length": {"min": words, "max": words}, "unit": "words"}
 
 
-def _scored(name: str) -> Callable[[Assertion, Context], Check]:
+def _scored(name: str) -> Callable[[Assertion, CheckContext], Check]:
     """A check with a score and a threshold."""
 
-    def check(assertion: Assertion, context: Context) -> Check:
+    def check(assertion: Assertion, context: CheckContext) -> Check:
         value = assertion.value
         kind = assertion.type.removeprefix("not-")
         texts = [_text(each, context) for each in value] if isinstance(value, list) else _text(value, context)
@@ -234,7 +235,7 @@ def _scored(name: str) -> Callable[[Assertion, Context], Check]:
     return check
 
 
-def _similar(assertion: Assertion, context: Context) -> Check:
+def _similar(assertion: Assertion, context: CheckContext) -> Check:
     own = _named_model(assertion.provider, "embedding") or _named_model(context.grader, "embedding")
     own = own or DEFAULT_EMBEDDER
     values = assertion.value if isinstance(assertion.value, list) else [assertion.value]
@@ -247,11 +248,11 @@ def _similar(assertion: Assertion, context: Context) -> Check:
 def _named_model(provider: Any, use: str) -> str | None:
     """The name of a grader as a bench has it; one of a mapping by what it is used for."""
     if isinstance(provider, dict):
-        return _named_model(provider.get(use) or provider.get("id"), use)
+        return _named_model(provider.get(use) or read(WrittenGrader, provider).id, use)
     return model_name(provider) if isinstance(provider, str) else None
 
 
-def _rubric(assertion: Assertion, context: Context) -> Check:
+def _rubric(assertion: Assertion, context: CheckContext) -> Check:
     check: Check = {"rubric": _text(assertion.value, context), **_judge(assertion, context)}
     prompt = assertion.rubric_prompt or context.rubric_prompt
     if prompt is not None:
@@ -261,12 +262,12 @@ def _rubric(assertion: Assertion, context: Context) -> Check:
     return check
 
 
-def _refusal(assertion: Assertion, context: Context) -> Check:
+def _refusal(assertion: Assertion, context: CheckContext) -> Check:
     del assertion, context
     return {"refusal": True}
 
 
-def _javascript(assertion: Assertion, context: Context) -> Check:
+def _javascript(assertion: Assertion, context: CheckContext) -> Check:
     """Code, or a function of a file; a threshold above 1 becomes a comparison, since scores end there."""
     value = str(assertion.value or "")
     script = script_of(value) if value.startswith("file://") else None
@@ -289,7 +290,7 @@ def _at_least(assertion: Assertion) -> Check:
     return {} if assertion.threshold is None else {"at_least": _plain(assertion.threshold)}
 
 
-def _python(assertion: Assertion, context: Context) -> Check:
+def _python(assertion: Assertion, context: CheckContext) -> Check:
     """A function of the validators file, which is written beside the bench."""
     value = str(assertion.value or "")
     script = script_of(value) if value.startswith("file://") else None
@@ -299,22 +300,22 @@ def _python(assertion: Assertion, context: Context) -> Check:
     return {"python": context.functions.of_text(_rendered(value, context), assertion.threshold)}
 
 
-def _valid_call(assertion: Assertion, context: Context) -> Check:
+def _valid_call(assertion: Assertion, context: CheckContext) -> Check:
     """A call of one of the tools that models are offered, with arguments by their schemas."""
     del assertion
     calls = list[Check]()
     for tool in context.tools:
-        function = tool.get("function", tool) if isinstance(tool, dict) else None
-        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        flat = read(WrittenTool, read(WrittenTool, tool).function or tool)
+        if not isinstance(flat.name, str):
             raise WrongInput("the tools of its provider are not known")
-        schema = function.get("parameters") or function.get("input_schema") or {"type": "object"}
-        calls.append({"tool_call": {"name": function["name"], "arguments": {"json_schema": schema}}})
+        schema = flat.parameters or flat.input_schema or {"type": "object"}
+        calls.append({"tool_call": {"name": flat.name, "arguments": {"json_schema": schema}}})
     if not calls:
         raise WrongInput("its provider is offered no tools")
     return calls[0] if len(calls) == 1 else {"any": calls}
 
 
-def _tool_names(assertion: Assertion, context: Context) -> Check:
+def _tool_names(assertion: Assertion, context: CheckContext) -> Check:
     """Exactly these tools; with a lower threshold some may differ, which no check says."""
     value = assertion.value
     names = split_texts(_rendered(value, context)) if isinstance(value, str) else value
@@ -323,39 +324,39 @@ def _tool_names(assertion: Assertion, context: Context) -> Check:
     return {"tool_calls": [str(each) for each in names], "order": "any"}
 
 
-def _graded(name: str) -> Callable[[Assertion, Context], Check]:
+def _graded(name: str) -> Callable[[Assertion, CheckContext], Check]:
     """A check by a judge with a statement."""
 
-    def check(assertion: Assertion, context: Context) -> Check:
+    def check(assertion: Assertion, context: CheckContext) -> Check:
         return {name: _text(assertion.value, context), **_judge(assertion, context)}
 
     return check
 
 
-def _judge(assertion: Assertion, context: Context) -> Check:
+def _judge(assertion: Assertion, context: CheckContext) -> Check:
     """The judge of a check, and from which score it passes."""
     own = _named_model(assertion.provider, "text") or _named_model(context.grader, "text")
     return {**({"model": own} if own else {}), **_at_least(assertion)}
 
 
-def _g_eval(assertion: Assertion, context: Context) -> Check:
+def _g_eval(assertion: Assertion, context: CheckContext) -> Check:
     values = assertion.value if isinstance(assertion.value, list) else [assertion.value]
     checks = [{"g_eval": _text(each, context), **_judge(assertion, context)} for each in values]
     return checks[0] if len(checks) == 1 else {"all": checks}
 
 
-def _relevance(assertion: Assertion, context: Context) -> Check:
+def _relevance(assertion: Assertion, context: CheckContext) -> Check:
     names = ("query", "question", "input", "prompt")
     query = next((each for each in names if "text" in context.variables.kinds((each,))), None)
     argument: Any = True if query is None else f"{{{{ {query} }}}}"
     return {"answer_relevance": argument, **_judge(assertion, context)}
 
 
-def _context(name: str) -> Callable[[Assertion, Context], Check]:
+def _context(name: str) -> Callable[[Assertion, CheckContext], Check]:
     """A check of an answer by the passages that it was made of."""
 
-    def check(assertion: Assertion, context: Context) -> Check:
-        if assertion.config.get("contextTransform") or "missing" in context.variables.kinds(("context",)):
+    def check(assertion: Assertion, context: CheckContext) -> Check:
+        if assertion.context_transform or "missing" in context.variables.kinds(("context",)):
             raise WrongInput("its context is no variable of the test")
         passages = to_jinja("{{ context }}", context.variables)
         argument: Any = passages
@@ -366,7 +367,7 @@ def _context(name: str) -> Callable[[Assertion, Context], Check]:
     return check
 
 
-_KINDS: Final[Mapping[str, Callable[[Assertion, Context], Check]]] = {
+_KINDS: Final[Mapping[str, Callable[[Assertion, CheckContext], Check]]] = {
     "equals": _equals,
     "contains": _contains,
     "icontains": _contains,

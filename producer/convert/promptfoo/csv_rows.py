@@ -5,8 +5,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from msgspec import structs, to_builtins
+
 from producer.cases.bench_files import ROW_BYTES
 from producer.convert.promptfoo.assertion_types import TYPES
+from producer.convert.promptfoo.written import WrittenAssertion, WrittenRow, WrittenTest, read
 from producer.load.problems import Place
 from shared.errors import WrongInput
 
@@ -59,29 +62,38 @@ def rows_of(text: str, place: Place) -> Iterator[tuple[Place, dict[str, str]]]:
         ) from None
 
 
-def test_of_row(row: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the test that a row writes, with the keys of a test in YAML.
+def test_of_row(row: Mapping[str, str]) -> WrittenTest:
+    """Returns the test that a row writes.
 
     Raises:
         WrongInput: a column of settings is broken.
     """
     cells = {name: cell for name, cell in row.items() if cell.strip() or not name.startswith("__")}
-    expected = [cell.strip() for name, cell in cells.items() if name.startswith("__expected")]
+    special = read(
+        WrittenRow, {name.removeprefix("__"): cell for name, cell in cells.items() if name[:2] == "__"}
+    )
+    texts = [cell.strip() for name, cell in cells.items() if name.startswith("__expected")]
     thresholds = dict(_thresholds(cells))
-    metadata = dict(_metadata(cells))
-    written = {name.removeprefix("__"): cell for name, cell in cells.items()}
-    test: dict[str, Any] = {"vars": {name: cell for name, cell in cells.items() if not name.startswith("__")}}
-    test["options"] = {name: written[name] for name in ("prefix", "suffix") if f"__{name}" in cells}
-    test |= {name: written[name] for name in ("description", "providerOutput") if f"__{name}" in cells}
-    if _NUMBER.fullmatch(cells.get("__threshold", "").strip()):
-        test["threshold"] = float(cells["__threshold"])
-    metric = {"metric": cells["__metric"]} if "__metric" in cells else {}
-    own = [{"threshold": thresholds[at]} if at in thresholds else {} for at in range(len(expected))]
-    test["assert"] = [
-        {**assertion_of_text(text), **metric, **given} for text, given in zip(expected, own, strict=True)
-    ]
-    test["metadata"] = {**metadata, **next((each for each in reversed(own) if each), {})}
-    return test
+    last = [each for at, each in sorted(thresholds.items()) if at < len(texts)][-1:]
+    options = {"prefix": special.prefix, "suffix": special.suffix}
+    threshold = special.threshold and special.threshold.strip()
+    return WrittenTest(
+        description=special.description,
+        vars={name: cell for name, cell in cells.items() if not name.startswith("__")},
+        assertions=[
+            to_builtins(_of_row(text, special.metric, thresholds.get(at))) for at, text in enumerate(texts)
+        ],
+        threshold=threshold if threshold and _NUMBER.fullmatch(threshold) else None,
+        options={name: cell for name, cell in options.items() if cell},
+        metadata={**dict(_metadata(cells)), **dict(zip(["threshold"], last, strict=False))},
+        provider_output=special.provider_output,
+    )
+
+
+def _of_row(text: str, metric: str | None, threshold: float | None) -> WrittenAssertion:
+    """The assertion of a cell with the settings of its row."""
+    found = structs.replace(assertion_of_text(text), metric=metric)
+    return found if threshold is None else structs.replace(found, threshold=threshold)
 
 
 def _metadata(cells: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
@@ -107,32 +119,31 @@ def _thresholds(cells: Mapping[str, str]) -> Iterator[tuple[int, float]]:
         yield int(found[1] or 1) - 1, float(cell)
 
 
-def assertion_of_text(text: str) -> dict[str, Any]:
-    """Returns the assertion that a text writes, with the keys of an assertion in YAML.
+def assertion_of_text(text: str) -> WrittenAssertion:
+    """Returns the assertion that a text writes.
 
-    >>> assertion_of_text("similar(0.9): Paris")
-    {'type': 'similar', 'value': 'Paris', 'threshold': 0.9}
-    >>> assertion_of_text("not-icontains-any: a, b"), assertion_of_text("Paris")
-    ({'type': 'not-icontains-any', 'value': ['a', 'b']}, {'type': 'equals', 'value': 'Paris'})
+    >>> found = assertion_of_text("similar(0.9): Paris")
+    >>> found.type, found.value, found.threshold
+    ('similar', 'Paris', 0.9)
+    >>> assertion_of_text("not-icontains-any: a, b").value, assertion_of_text("Paris").type
+    (['a', 'b'], 'equals')
     """
     for start, kind in _STARTS.items():
         if text.startswith(start):
             value = text.removeprefix(start)
-            return {"type": kind, "value": value if kind == "llm-rubric" else value.strip()}
+            return WrittenAssertion(kind, value if kind == "llm-rubric" else value.strip())
     if _CODE.fullmatch(text) or _PYTHON.fullmatch(text):
-        return {"type": "javascript" if _CODE.fullmatch(text) else "python", "value": text}
+        return WrittenAssertion("javascript" if _CODE.fullmatch(text) else "python", text)
     found = _TEXT.fullmatch(text)
     if found is None:
-        return {"type": "equals", "value": text}
-    negated, kind, threshold, value = found.groups()
-    written: dict[str, Any] = {"type": f"{negated or ''}{kind}"}
-    if kind in _LISTS:
-        written["value"] = split_texts(value) if value else value
-    elif value is not None:
-        written["value"] = value.strip() if kind not in {"is-json", "contains-json"} else value
+        return WrittenAssertion("equals", text)
+    negated, kind, written, value = found.groups()
+    threshold = None
     if kind in _SCORED:
-        written["threshold"] = float(threshold) if threshold else 0.8 if kind == "similar" else 0.75
-    return written
+        threshold = float(written) if written else 0.8 if kind == "similar" else 0.75
+    if kind in _LISTS and value:
+        return WrittenAssertion(f"{negated or ''}{kind}", split_texts(value))
+    return WrittenAssertion(f"{negated or ''}{kind}", value and value.strip(), threshold)
 
 
 def split_texts(text: str) -> list[str]:

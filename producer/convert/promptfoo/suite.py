@@ -67,9 +67,11 @@ class Assertion:
     """How the grader is asked."""
     transform: Any = None
     """Code that changes the answer before."""
+    context_transform: Any = None
+    """Code that finds the context in the answer."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Options of its kind."""
-    inner: Sequence["Assertion"] = ()
+    inner: "Sequence[Assertion]" = ()
     """Of a set."""
 
 
@@ -116,7 +118,7 @@ class Suite:
     default: Test
     """What all tests have."""
     env: Mapping[str, str]
-    """Variables of the environment that it sets."""
+    """KnownVariables of the environment that it sets."""
     options: Mapping[str, Any]
     """How it is run."""
     filters: Mapping[str, Any]

@@ -9,13 +9,22 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from producer.convert.nunjucks import Variables, is_nunjucks, to_jinja
-from producer.convert.promptfoo.checks import Check, Context, PerCase, to_check
+from producer.convert.nunjucks import KnownVariables, is_nunjucks, to_jinja
+from producer.convert.promptfoo.checks import Check, CheckContext, PerCase, to_check
 from producer.convert.promptfoo.functions import Functions
-from producer.convert.promptfoo.models import to_model
-from producer.convert.promptfoo.prompts import PromptWriter, late_messages, parsed_messages
-from producer.convert.promptfoo.reading import FILE, GENERATOR, read_suite
+from producer.convert.promptfoo.named_files import FILE
+from producer.convert.promptfoo.prompt_templates import PromptWriter, late_messages, parsed_messages
+from producer.convert.promptfoo.providers import to_model
+from producer.convert.promptfoo.reading import GENERATOR, read_suite
 from producer.convert.promptfoo.suite import Assertion, Provider, Suite, Test
+from producer.convert.promptfoo.written import (
+    WrittenModelConfig,
+    WrittenRunOptions,
+    WrittenTestOptions,
+    first_problem,
+    read,
+    unknown,
+)
 from producer.convert.report import Conversion, ForeignFile, Left
 from producer.load.problems import MOST_CASES, Place
 from producer.load.problems import Path as DocumentPath
@@ -28,21 +37,12 @@ from shared.templates.template_rendering import render
 ECHO: Final = "echo"
 PREFIX: Final = "prompt_prefix"
 SUFFIX: Final = "prompt_suffix"
-"""Variables with what a test writes before and behind prompts."""
+"""KnownVariables with what a test writes before and behind prompts."""
 MOST_CONCURRENCY: Final = 100
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _ROUNDS: Final = 5
 """How often variables that name variables are filled in."""
 _NAME_CHARS: Final = 80
-_OPTIONS: Final = frozenset(
-    {"prefix", "suffix", "provider", "rubricPrompt", "transform", "postprocess", "disableDefaultAsserts"}
-    | {"disableVarExpansion", "repeat", GENERATOR}
-)
-"""Options of tests that are translated."""
-_RUN_OPTIONS: Final = frozenset(
-    {"repeat", "maxConcurrency", "cache", "showProgressBar", "delay", "timeoutMs", "maxEvalTimeMs"}
-    | {"generateSuggestions", "interactiveProviders", "eventSource", "silent"}
-)
 
 
 def convert(file: ForeignFile) -> Conversion:
@@ -56,7 +56,7 @@ def convert(file: ForeignFile) -> Conversion:
     translation = _Translation(suite, left, functions=functions)
     bench = translation.bench(_name(suite, file))
     places = {(): suite.place, **translation.places}
-    return Conversion(bench, translation.left, translation.comments, places, functions.files())
+    return Conversion(bench, translation.left, translation.comments, functions.files(), places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class _Translation:
         models = self._models()
         combinations = [each for test in self._tests() for each in self._combinations(test)]
         affixed = self._affixed(combinations)
-        variables = Variables([each.vars for each in affixed])
+        variables = KnownVariables([each.vars for each in affixed])
         late = [each for each in suite.prompts if late_messages(each)]
         is_late = len(late) == len(suite.prompts) == 1
         prompts, images = ([], set()) if is_late else self._prompts(variables, combinations)
@@ -131,18 +131,18 @@ class _Translation:
 
     def _settings(self) -> dict[str, Any]:
         """How it is run."""
-        options = self.suite.options
+        options = read(WrittenRunOptions, self.suite.options)
         settings = dict[str, Any]()
-        if (repeat := options.get("repeat")) and repeat != 1:
-            settings["repeat"] = int(repeat)
-        if concurrency := options.get("maxConcurrency"):
-            settings["concurrency"] = min(int(concurrency), MOST_CONCURRENCY)
-        if options.get("cache") is False:
+        if options.repeat and options.repeat != 1:
+            settings["repeat"] = int(options.repeat)
+        if options.max_concurrency:
+            settings["concurrency"] = min(int(options.max_concurrency), MOST_CONCURRENCY)
+        if options.cache is False:
             settings["cache"] = False
-        if isinstance(timeout := options.get("timeoutMs"), int | float) and timeout > 0:
-            settings["timeout_s"] = timeout / 1_000
+        if isinstance(options.timeout_ms, int | float) and options.timeout_ms > 0:
+            settings["timeout_s"] = options.timeout_ms / 1_000
         place = self.suite.place.at("evaluateOptions")
-        for key in sorted(options.keys() - _RUN_OPTIONS):
+        for key in unknown(WrittenRunOptions, self.suite.options):
             self.leave(place.at(key), f"evaluateOptions.{key}", "runs have no such setting")
         for provider in self.suite.providers:
             if provider.delay_ms:
@@ -181,7 +181,7 @@ class _Translation:
             return None
 
     def _prompts(
-        self, variables: Variables, combinations: Sequence[_Combination]
+        self, variables: KnownVariables, combinations: Sequence[_Combination]
     ) -> tuple[list[Prompt], set[str]]:
         """The prompts, and the variables that are images in them."""
         affixes = {self._affixes(each.test) for each in combinations}
@@ -202,11 +202,8 @@ class _Translation:
 
     def _affixes(self, test: Test) -> tuple[str, str]:
         """What stands before and behind prompts."""
-        options, default = test.options, self.suite.default.options
-        return (
-            str(options.get("prefix") or default.get("prefix") or ""),
-            str(options.get("suffix") or default.get("suffix") or ""),
-        )
+        own, default = (read(WrittenTestOptions, each.options) for each in (test, self.suite.default))
+        return str(own.prefix or default.prefix or ""), str(own.suffix or default.suffix or "")
 
     def _affixed(self, combinations: Sequence[_Combination]) -> list[_Combination]:
         """The cases, with what stands before and behind prompts as variables where that differs."""
@@ -224,7 +221,7 @@ class _Translation:
         if not is_nunjucks(text):
             return text
         try:
-            return render(to_jinja(text, Variables([case.vars])), case.vars)
+            return render(to_jinja(text, KnownVariables([case.vars])), case.vars)
         except WrongInput as error:
             self.leave(case.test.place, text, error.args[0])
             return text
@@ -238,16 +235,14 @@ class _Translation:
             return None
 
     def _bench_vars(self) -> dict[str, Any]:
-        """Variables that all cases have alike."""
+        """KnownVariables that all cases have alike."""
         values = self.suite.default.vars
         return {} if any(map(_is_special, values.values())) else dict(values)
 
     def _combinations(self, test: Test) -> list[_Combination]:
         """The cases of a test: one for each combination of its lists."""
         merged = {**self.suite.default.vars, **test.vars}
-        is_fixed = test.options.get(
-            "disableVarExpansion", self.suite.default.options.get("disableVarExpansion")
-        )
+        is_fixed = self._options(test).disable_var_expansion
         several = {} if is_fixed else {key: value for key, value in merged.items() if _is_several(value)}
         found = list[_Combination]()
         for chosen in product(*several.values()):
@@ -273,7 +268,7 @@ class _Translation:
                 found = _PLACEHOLDER.search(value) if isinstance(value, str) else None
                 if found and found[1] in values and found[1] != key:
                     values[key] = value.replace(found[0], _printed(values[found[1]]), 1)
-        named = Variables([values])
+        named = KnownVariables([values])
         for key, value in values.items():
             if isinstance(value, str) and is_nunjucks(value):
                 try:
@@ -282,7 +277,7 @@ class _Translation:
                     self.leave(test.place.at("vars", key), f"variable {key}", error.args[0])
         return values
 
-    def _default_checks(self, variables: Variables) -> list[Check] | None:
+    def _default_checks(self, variables: KnownVariables) -> list[Check] | None:
         """The checks of all cases; None if they have to be made for each of them."""
         default = self.suite.default
         context = self._context(default, variables, None)
@@ -291,21 +286,29 @@ class _Translation:
         except PerCase:
             return None
 
-    def _context(self, test: Test, variables: Variables, values: Mapping[str, Any] | None) -> Context:
+    def _options(self, test: Test) -> WrittenTestOptions:
+        """The options of a test, with those of all."""
+        return read(WrittenTestOptions, {**self.suite.default.options, **test.options})
+
+    def _context(
+        self, test: Test, variables: KnownVariables, values: Mapping[str, Any] | None
+    ) -> CheckContext:
         """What the assertions of a test are translated with."""
-        options = {**self.suite.default.options, **test.options}
+        options = self._options(test)
         threshold = self.suite.default.threshold if test.threshold is None else test.threshold
-        return Context(
+        return CheckContext(
             variables,
             values,
-            options.get("provider"),
-            options.get("rubricPrompt"),
+            options.provider,
+            options.rubric_prompt,
             [each for provider in self.suite.providers for each in _tools(provider)],
             self.functions,
             is_averaged=threshold is not None,
         )
 
-    def _checks(self, assertions: Sequence[Assertion], context: Context, path: DocumentPath) -> list[Check]:
+    def _checks(
+        self, assertions: Sequence[Assertion], context: CheckContext, path: DocumentPath
+    ) -> list[Check]:
         """Translates assertions into the checks at a place, and lists what is left of them."""
         checks = list[Check]()
         for each in assertions:
@@ -327,8 +330,8 @@ class _Translation:
     ) -> CaseEntry | None:
         """One case."""
         test, default = case.test, self.suite.default
-        context = self._context(test, Variables([case.vars]), case.vars)
-        is_without = bool(test.options.get("disableDefaultAsserts"))
+        context = self._context(test, KnownVariables([case.vars]), case.vars)
+        is_without = bool(read(WrittenTestOptions, test.options).disable_default_asserts)
         before: Sequence[Assertion] = default.assertions if defaults is None and not is_without else ()
         checks = self._checks((*before, *test.assertions), context, ("test_cases", at, "checks"))
         given: dict[str, Any] = {}
@@ -341,7 +344,8 @@ class _Translation:
         given |= {"images": files} if files else {}
         metadata = {**default.metadata, **test.metadata}
         given |= {"metadata": metadata} if metadata else {}
-        given |= {"repeat": int(test.options["repeat"])} if test.options.get("repeat") else {}
+        repeat = self._options(test).repeat
+        given |= {"repeat": int(repeat)} if repeat else {}
         given |= {"default_checks": False} if is_without and defaults else {}
         given |= {"checks": checks} if checks else {}
         threshold = default.threshold if test.threshold is None else test.threshold
@@ -356,9 +360,9 @@ class _Translation:
         try:
             return CaseEntry(**given)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            what = ".".join(str(part) for part in first["loc"])
-            self.leave(test.place, f"test {name or at + 1}", f"{what}: {first['msg']}")
+            location, message = first_problem(error)
+            what = ".".join(str(part) for part in location)
+            self.leave(test.place, f"test {name or at + 1}", f"{what}: {message}")
             return None
 
     def _id(self, test: Test) -> str | None:
@@ -371,7 +375,7 @@ class _Translation:
 
     def _leave_rest(self, test: Test) -> None:
         """Lists what cases do not have."""
-        for key in sorted(test.options.keys() - _OPTIONS):
+        for key in unknown(WrittenTestOptions, test.options):
             self.leave(test.place.at("options", key), f"options.{key}", "cases have no such option")
 
 
@@ -386,7 +390,8 @@ def _name(suite: Suite, file: ForeignFile) -> str:
 
 def _tools(provider: Provider) -> list[Any]:
     """The tools that a provider is offered."""
-    tools = provider.config.get("tools") or provider.config.get("functions")
+    config = read(WrittenModelConfig, provider.config)
+    tools = config.tools or config.functions
     return tools if isinstance(tools, list) else []
 
 
@@ -407,4 +412,4 @@ def _is_special(value: Any) -> bool:
 
 def _printed(value: Any) -> str:
     """A value as JavaScript prints it."""
-    return render(to_jinja("{{ value }}", Variables([{"value": value}])), {"value": value})
+    return render(to_jinja("{{ value }}", KnownVariables([{"value": value}])), {"value": value})

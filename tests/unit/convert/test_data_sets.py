@@ -10,7 +10,7 @@ import pytest
 
 from producer.cases.bench_config import read_bench
 from producer.convert.bench_text import bench_text
-from producer.convert.formats import FORMATS, convert
+from producer.convert.foreign_formats import FORMATS, convert
 from producer.convert.openai_evals import FUZZY_MATCH
 from producer.convert.report import Conversion, ForeignFile
 from producer.load.source import Source

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from producer.cases.bench_config import read_bench
 from producer.convert.bench_text import bench_text
-from producer.convert.formats import convert
+from producer.convert.foreign_formats import convert
 from producer.convert.report import ForeignFile
 from producer.load.source import Source
 

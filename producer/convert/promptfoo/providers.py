@@ -8,6 +8,15 @@ from pydantic import ValidationError
 
 from producer.convert.promptfoo.applications import is_application, to_http
 from producer.convert.promptfoo.suite import Provider
+from producer.convert.promptfoo.written import (
+    WrittenApplication,
+    WrittenModelConfig,
+    WrittenTool,
+    first_problem,
+    mapping,
+    read,
+    unknown,
+)
 from shared.contracts.case_config import ModelEntry
 from shared.errors import WrongInput
 
@@ -77,7 +86,7 @@ def model_name(provider: str) -> str | None:
 
 _PARAMS: Final = frozenset(
     {"temperature", "max_tokens", "top_p", "seed", "stop", "presence_penalty", "frequency_penalty"}
-    | {"reasoning_effort", "service_tier", "response_format", "tools", "tool_choice", "logprobs"}
+    | {"reasoning_effort", "service_tier", "response_format", "tool_choice", "logprobs"}
 )
 """Options with the same name and meaning."""
 _OTHER_NAMES: Final[Mapping[str, str]] = {
@@ -94,12 +103,6 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
     "stop_sequence": "stop",
     "toolChoice": "tool_choice",
 }
-_READ: Final = frozenset(
-    {"apiKey", "apiKeyEnvar", "apiBaseUrl", "apiHost", "baseUrl", "headers", "organization", "cost"}
-    | {"inputCost", "outputCost", "showThinking", "basePath", "region"}
-    | {"generationConfig", "options", "inferenceConfig", "passthrough", "extra_body"}
-)
-"""Options that are read elsewhere, or change no answer."""
 _BODY: Final = frozenset(
     {"thinking", "verbosity", "top_k", "min_p", "repetition_penalty", "modalities", "user"}
 )
@@ -109,7 +112,7 @@ _SCRIPTS: Final[Mapping[str, str]] = {".py": "python"} | dict.fromkeys((".js", "
 _MILLION: Final = 1_000_000
 
 
-class Script(NamedTuple):
+class ScriptPath(NamedTuple):
     """Code that answers, or that makes something."""
 
     language: str
@@ -118,16 +121,16 @@ class Script(NamedTuple):
     """The file, with a function where one is named."""
 
 
-def script_of(written: str) -> Script | None:
+def script_of(written: str) -> ScriptPath | None:
     """Returns the code that a text names; None for anything else.
 
     >>> script_of("file://app.py:ask"), script_of("python:app.py"), script_of("openai:gpt-4o")
-    (Script(language='python', path='app.py:ask'), Script(language='python', path='app.py'), None)
+    (ScriptPath(language='python', path='app.py:ask'), ScriptPath(language='python', path='app.py'), None)
     """
     path = written.removeprefix("file://").removeprefix("python:").removeprefix("javascript:")
     found = re.fullmatch(r"([^:]+(\.\w+))(:\w+)?", path)
     language = _SCRIPTS.get(found[2]) if found else None
-    return Script(language, path.removeprefix("./")) if language else None
+    return ScriptPath(language, path.removeprefix("./")) if language else None
 
 
 def to_model(provider: Provider, leave: Leave) -> str | ModelEntry:
@@ -148,12 +151,13 @@ def to_model(provider: Provider, leave: Leave) -> str | ModelEntry:
         name = provider.label or script.path.partition(":")[0].rpartition("/")[2].partition(".")[0]
         given = {script.language: script.path, **({"config": config} if config else {})}
     elif is_application(provider.id):
-        name = provider.label or config.get("url", provider.id)
+        name = provider.label or read(WrittenApplication, config).url or provider.id
         given = {"http": to_http(provider, leave)}
     elif name is None:
         raise WrongInput("no model is called like that: name one, or call it over HTTP or by code")
     else:
-        given = _endpoint(config, leave) | _params(config, leave)
+        endpoint = read(WrittenModelConfig, config)
+        given = _endpoint(endpoint, leave) | _params(config, endpoint, leave)
     if name == "echo":
         given = {}
     if not given:
@@ -161,41 +165,39 @@ def to_model(provider: Provider, leave: Leave) -> str | ModelEntry:
     try:
         return ModelEntry(name=str(name), **given)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function"))
-        leave(f"config of provider {provider.id}", f"{where}: {first['msg'].removeprefix('Value error, ')}")
+        location, message = first_problem(error)
+        where = ".".join(str(part) for part in location if not str(part).startswith("function"))
+        leave(f"config of provider {provider.id}", f"{where}: {message}")
         return str(name)
 
 
-def _endpoint(config: Mapping[str, Any], leave: Leave) -> dict[str, Any]:
+def _endpoint(config: WrittenModelConfig, leave: Leave) -> dict[str, Any]:
     """Where a model is called, and with which key."""
-    given: dict[str, Any] = {}
-    host = config.get("apiHost")
-    base = config.get("apiBaseUrl") or config.get("baseUrl") or (f"https://{host}" if host else None)
-    if base:
-        given["api_base"] = base
-    variable = config.get("apiKeyEnvar")
-    key = config.get("apiKey")
+    host = f"https://{config.api_host}" if config.api_host else None
+    variable, key = config.api_key_envar, config.api_key
     if isinstance(key, str):
         found = _ENV.fullmatch(key.strip())
         variable = (found[1] or found[2]) if found else variable
         if not found:
             leave("apiKey", "keys are not written into benches: set the variable of the provider")
-    if variable:
-        given["api_key_env"] = variable
-    headers = {name: env_header(str(value)) for name, value in (config.get("headers") or {}).items()}
-    if config.get("organization"):
-        headers["OpenAI-Organization"] = str(config["organization"])
-    if headers:
-        given["headers"] = headers
-    costs = config.get("inputCost", config.get("cost")), config.get("outputCost", config.get("cost"))
-    if all(isinstance(each, int | float) for each in costs):
-        prompt, completion = costs
-        given["prices"] = {
-            "prompt_per_million": prompt * _MILLION,
-            "completion_per_million": completion * _MILLION,
-        }
-    return given
+    headers = {name: env_header(str(value)) for name, value in mapping(config.headers).items()}
+    headers |= {"OpenAI-Organization": str(config.organization)} if config.organization else {}
+    given = {
+        "api_base": config.api_base_url or config.base_url or host,
+        "api_key_env": variable,
+        "headers": headers or None,
+        "prices": _prices(config),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _prices(config: WrittenModelConfig) -> dict[str, float] | None:
+    """What a model costs; None where that is not written."""
+    costs = [config.cost if each is None else each for each in (config.input_cost, config.output_cost)]
+    if not all(isinstance(each, int | float) for each in costs):
+        return None
+    names = ("prompt_per_million", "completion_per_million")
+    return {name: each * _MILLION for name, each in zip(names, costs, strict=True)}
 
 
 def env_header(value: str) -> str:
@@ -204,53 +206,38 @@ def env_header(value: str) -> str:
     return f"env:{found[1] or found[2]}" if found else value
 
 
-def _params(config: Mapping[str, Any], leave: Leave) -> dict[str, Any]:
+def _params(config: Mapping[str, Any], read_config: WrittenModelConfig, leave: Leave) -> dict[str, Any]:
     """Options of calls."""
-    params: dict[str, Any] = {}
-    body: dict[str, Any] = dict(config.get("passthrough") or config.get("extra_body") or {})
-    flat = {
-        **config,
-        **_part(config, "generationConfig"),
-        **_part(config, "options"),
-        **_part(config, "inferenceConfig"),
-    }
-    for key, value in flat.items():
-        name = _OTHER_NAMES.get(key, key)
-        if value is None or key in _READ:
-            continue
+    body = mapping(read_config.passthrough) | mapping(read_config.extra_body)
+    parts = (read_config.generation_config, read_config.options, read_config.inference_config)
+    flat = {**config, **mapping(parts[0]), **mapping(parts[1]), **mapping(parts[2])}
+    tools = read_config.tools or [{"function": each} for each in read_config.functions or ()]
+    params: dict[str, Any] = (
+        {"tools": [_tool(each) for each in tools]} if isinstance(tools, list) and tools else {}
+    )
+    effort = mapping(read_config.reasoning)
+    if effort.keys() == {"effort"}:
+        params["reasoning_effort"] = next(iter(effort.values()))
+    elif effort:
+        body |= {"reasoning": effort}
+    for key in unknown(WrittenModelConfig, flat):
+        name, value = _OTHER_NAMES.get(key, key), flat[key]
         if name in _PARAMS:
-            params[name] = _param(name, value)
-        elif key == "reasoning" and isinstance(value, dict) and value.keys() == {"effort"}:
-            params["reasoning_effort"] = value["effort"]
-        elif key in _BODY or key == "reasoning":
+            is_whole = isinstance(value, float) and value.is_integer() and name in {"max_tokens", "seed"}
+            params |= {} if value is None else {name: int(value) if is_whole else value}
+        elif key in _BODY:
             body[key] = value
-        elif key == "functions" and isinstance(value, list):
-            params["tools"] = [{"type": "function", "function": each} for each in value]
         else:
             leave(f"config key {key}", "models have no such option: see params.extra_body")
-    if body:
-        params["extra_body"] = body
+    params |= {"extra_body": body} if body else {}
     return {"params": params} if params else {}
-
-
-def _part(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = config.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _param(name: str, value: Any) -> Any:
-    """The value of an option."""
-    if name == "tools" and isinstance(value, list):
-        return [_tool(each) for each in value]
-    if name in {"max_tokens", "seed"} and isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
 
 
 def _tool(tool: Any) -> Any:
     """A tool in OpenAI's form: Anthropic's and that of OpenAI's responses are flat."""
-    if not isinstance(tool, dict) or "function" in tool or "name" not in tool:
-        return tool
-    schema = tool.get("input_schema", tool.get("parameters", {"type": "object"}))
-    described = {"description": tool["description"]} if tool.get("description") else {}
-    return {"type": "function", "function": {"name": tool["name"], **described, "parameters": schema}}
+    flat = read(WrittenTool, tool)
+    if flat.function is not None or flat.name is None:
+        return {"type": "function", "function": flat.function} if flat.function else tool
+    schema = flat.input_schema or flat.parameters or {"type": "object"}
+    described = {"description": flat.description} if flat.description else {}
+    return {"type": "function", "function": {"name": flat.name, **described, "parameters": schema}}

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from producer.convert.nunjucks import Variables, is_nunjucks, to_jinja
-from producer.convert.promptfoo.models import script_of
+from producer.convert.nunjucks import KnownVariables, is_nunjucks, to_jinja
+from producer.convert.promptfoo.providers import script_of
 from producer.convert.promptfoo.suite import PromptTemplate
+from producer.convert.promptfoo.written import WrittenMessage, first_problem, read
 from producer.load.yaml_text import parse_yaml
-from shared.contracts.prompts import Prompt
+from shared.contracts.prompts import Message, Prompt
 from shared.errors import WrongInput
 
 ID_CHARS: Final = 60
@@ -31,13 +32,13 @@ class PromptWriter:
         behind: what stands behind it.
     """
 
-    variables: Variables
+    variables: KnownVariables
     before: str = ""
     behind: str = ""
     taken: set[str] = field(default_factory=set)
     """Ids of the prompts that were translated."""
     images: set[str] = field(default_factory=set)
-    """Variables that are images in a message."""
+    """KnownVariables that are images in a message."""
 
     def prompt(self, template: PromptTemplate) -> Prompt:
         """Translates a prompt.
@@ -48,13 +49,11 @@ class PromptWriter:
         label = template.label or ""
         given: dict[str, Any] = {}
         if 0 < len(label) <= ID_CHARS and "\n" not in label and label not in self.taken:
-            given["id"] = label
+            given |= {"id": label}
         try:
             found = Prompt(**given, **self._content(template))
         except ValidationError as error:
-            raise WrongInput(
-                error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-            ) from None
+            raise WrongInput(first_problem(error)[1]) from None
         self.taken |= {label}
         return found
 
@@ -65,16 +64,18 @@ class PromptWriter:
         messages = _messages(template.raw) if not (self.before or self.behind) else None
         if messages is None:
             return {"user": self._text(template.raw)}
-        written = [self._message(each) for each in messages]
-        first, *rest = written
-        if first["role"] == "system" and isinstance(first["content"], str) and first["content"].strip():
-            if [each.keys() for each in rest] == [{"role", "content"}] and rest[0]["role"] == "user":
-                content = rest[0]["content"]
-                if isinstance(content, str) and content.strip():
-                    return {"system": first["content"], "user": content}
-            if rest:
-                return {"system": first["content"], "messages": rest}
-        return {"messages": written}
+        first, *rest = [self._message(each) for each in messages]
+        if (
+            first.role != "system"
+            or not isinstance(first.content, str)
+            or not first.content.strip()
+            or not rest
+        ):
+            return {"messages": [first, *rest]}
+        only = rest[0].content if len(rest) == 1 and rest[0].role == "user" else None
+        if isinstance(only, str) and only.strip():
+            return {"system": first.content, "user": only}
+        return {"system": first.content, "messages": rest}
 
     def _text(self, raw: str) -> str:
         """A text; one that is JSON is written again, as promptfoo does."""
@@ -103,31 +104,22 @@ class PromptWriter:
         is_text = whole is not None and self.variables.kinds(tuple(whole[1].split("."))) == {"text"}
         return f"{{{{ {whole[1]} | string | dump }}}}" if whole and is_text else _filtered(text)
 
-    def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _message(self, written: Mapping[str, Any]) -> Message:
         """A message of a conversation."""
-        content = message.get("content")
+        content = read(WrittenMessage, written).content
         if isinstance(content, str):
             content = self._jinja(content)
         elif isinstance(content, list):
-            content = [part for each in content if (part := self._part(each)) is not None]
-            if (
-                len(content) == 1
-                and content[0].get("type") == "text"
-                and content[0].keys() == {"type", "text"}
-            ):
-                content = content[0]["text"]
-        return {**message, "content": content}
+            parts = [part for each in content if (part := self._part(each)) is not None]
+            texts = [read(WrittenMessage, each).text for each in parts]
+            content = texts[0] if len(texts) == 1 and texts[0] is not None else parts
+        return Message(**{**written, "content": content})
 
     def _part(self, part: Any) -> Any:
         """A part of a message; None for an image, which is a file of the case."""
-        if not isinstance(part, dict):
-            raise WrongInput("a part of a message is no mapping")
-        if isinstance(part.get("text"), str):
-            return {
-                **part,
-                "type": part.get("type", "text").replace("input_text", "text"),
-                "text": self._jinja(part["text"]),
-            }
+        text = read(WrittenMessage, part).text
+        if isinstance(text, str):
+            return {"type": "text", "text": self._jinja(text)}
         source = json.dumps(part)
         found = {each[1] for each in _IMAGE.finditer(source)}
         if found and all(self.variables.kinds((name,)) == {"file"} for name in found):

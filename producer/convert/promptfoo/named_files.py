@@ -1,0 +1,184 @@
+"""Reads what a promptfoo configuration names: files, references, variables of the environment."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+from producer.cases.bench_files import DataFile, data_files
+from producer.convert.promptfoo.csv_rows import rows_of
+from producer.convert.report import ForeignFile
+from producer.load.problems import Place
+from producer.load.yaml_text import MOST_VALUES, parse_yaml
+from producer.text import shown
+from shared.errors import WrongInput
+from shared.upstream.key_variables import SENT, SENT_ENDINGS
+
+FILE: Final = "file://"
+REF: Final = "$ref"
+FILE_BYTES: Final = 10 << 20
+"""The largest file that a configuration names."""
+CODE: Final = frozenset({".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py", ".rb"})
+"""Suffixes of files that are programs."""
+PATTERN: Final = re.compile(r"[*?\[]")
+_ENV: Final = re.compile(r"\{\{(?:[^}]|\}(?!\}))*\}\}")
+_ENV_NAME: Final = re.compile(r"\benv\.(\w+)|\benv\[['\"]([^'\"]+)['\"]\]")
+_ENV_DEFAULT: Final = re.compile(r"\|\s*(?:default|d)\(\s*(['\"])(.*?)\1")
+_NOTHING: Final = object()
+
+
+def is_code(written: str) -> bool:
+    """Returns whether a path is that of a program, with or without the name of a function.
+
+    >>> is_code("file://a.py:check"), is_code("file://a.yaml")
+    (True, False)
+    """
+    path = written.removeprefix(FILE)
+    head, _, name = path.rpartition(":")
+    return PurePath(path).suffix.lower() in CODE or (bool(name) and PurePath(head).suffix.lower() in CODE)
+
+
+class NamedFiles:
+    """What a configuration names.
+
+    Args:
+        file: the configuration.
+    """
+
+    def __init__(self, file: ForeignFile) -> None:
+        self._file = file
+        self._size = 0
+        self._count = 0
+        self._open = list[Path]()
+        self.env: Mapping[str, str] = {}
+        """Variables of the environment that the configuration sets."""
+
+    def dereferenced(self, value: Any, place: Place, seen: tuple[str, ...]) -> Any:
+        """Replaces `$ref` by what it refers to.
+
+        Raises:
+            InputError: a reference is to itself, or the values have no end.
+        """
+        self._size += 1
+        if self._size > MOST_VALUES:
+            raise place.error(f"more than {MOST_VALUES:,} values, references unfolded", "make it smaller")
+        if isinstance(value, list):
+            return [self.dereferenced(each, place.at(at), seen) for at, each in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        reference = value.get(REF)
+        if isinstance(reference, str):
+            if reference in seen:
+                raise place.at(REF).error(f"{shown(reference)} refers to itself", "write the value here")
+            found = self._referred(reference, place.at(REF))
+            if found is not _NOTHING:
+                whole = self.dereferenced(found, place, (*seen, reference))
+                others = {key: each for key, each in value.items() if key != REF}
+                return {**whole, **others} if isinstance(whole, dict) else whole
+        return {key: self.dereferenced(each, place.at(key), seen) for key, each in value.items()}
+
+    def _referred(self, reference: str, place: Place) -> Any:
+        """What a reference names; nothing where it is one of a JSON schema."""
+        name, _, pointer = reference.partition("#")
+        found = self._file.document if not name else self.loaded(name.removeprefix(FILE), place)
+        for step in filter(None, pointer.split("/")):
+            key = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, dict) and key in found:
+                found = found[key]
+            elif isinstance(found, list) and key.isdigit() and int(key) < len(found):
+                found = found[int(key)]
+            else:
+                return _NOTHING
+        return found
+
+    def with_env(self, value: Any) -> Any:
+        """Fills in variables of the environment, but for those that hold secrets."""
+        if isinstance(value, str):
+            return _ENV.sub(self._env_value, value) if "env" in value else value
+        if isinstance(value, list):
+            return [self.with_env(each) for each in value]
+        if isinstance(value, dict):
+            return {key: self.with_env(each) for key, each in value.items()}
+        return value
+
+    def _env_value(self, found: re.Match[str]) -> str:
+        """The value of one variable of the environment; what is not known stays."""
+        named = _ENV_NAME.search(found[0])
+        if named is None:
+            return found[0]
+        name = named[1] or named[2]
+        if name in self.env:
+            return self.env[name]
+        default = _ENV_DEFAULT.search(found[0])
+        if name in SENT or name.endswith((*SENT_ENDINGS, "SECRET", "PASSWORD", "_KEY")):
+            return found[0]
+        return os.environ.get(name, default[2] if default else found[0])
+
+    def files(self, written: str, place: Place) -> list[DataFile]:
+        """Finds the files that a path or a pattern names.
+
+        Raises:
+            InputError: there is none, or one is outside of the folder.
+        """
+        return data_files(self._file.path, [(place, written.removeprefix(FILE))])
+
+    def loaded(self, written: str, place: Place) -> Any:
+        """Reads a file by its suffix; several become one list.
+
+        Raises:
+            InputError: it is missing, broken, or outside of the folder.
+        """
+        found = self.files(written, place)
+        values = [self.parsed(each, place) for each in found]
+        if len(values) == 1 and not PATTERN.search(written):
+            return values[0]
+        return [each for value in values for each in (value if isinstance(value, list) else [value])]
+
+    def parsed(self, file: DataFile, place: Place) -> Any:
+        """Reads one file.
+
+        Raises:
+            InputError: it is broken, or files name each other in a ring.
+        """
+        if file.path in self._open:
+            raise place.error(f"{file.name} is named by itself", "write the values themselves")
+        self._open.append(file.path)
+        try:
+            return self._content(file, place)
+        finally:
+            self._open.pop()
+
+    def _content(self, file: DataFile, place: Place) -> Any:
+        """The content of one file."""
+        suffix = PurePath(file.name).suffix.lower()
+        text = file.text(FILE_BYTES)
+        if suffix in {".yaml", ".yml", ".json"}:
+            try:
+                return self.resolved(self.with_env(parse_yaml(text)), place)
+            except WrongInput as error:
+                raise Place(file.name, line=error.line).error(error.what, error.hint) from None
+        if suffix == ".csv":
+            rows = [dict(row) for _, row in rows_of(text, Place(file.name))]
+            return [next(iter(row.values())) for row in rows] if rows and len(rows[0]) == 1 else rows
+        return text
+
+    def resolved(self, value: Any, place: Place, key: str = "") -> Any:
+        """Reads the files that are named anywhere in a value, but for variables and code.
+
+        Raises:
+            InputError: as `loaded`.
+        """
+        self._count += 1
+        if self._count > MOST_VALUES:
+            raise place.error("files name each other without end", "write the values themselves")
+        if isinstance(value, list):
+            return [self.resolved(each, place, key) for each in value]
+        if isinstance(value, dict):
+            return {
+                name: each if name == "vars" else self.resolved(each, place, name)
+                for name, each in value.items()
+            }
+        if isinstance(value, str) and value.startswith(FILE) and not is_code(value):
+            return self.loaded(value, place)
+        return value

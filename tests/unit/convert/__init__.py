@@ -1,1 +1,0 @@
-"""Tests of conversions from other tools."""
