@@ -8,6 +8,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
+from msgspec import UnsetType
+
 from producer.cases.documents import (
     CasesRun,
     CasesSummary,
@@ -21,7 +23,7 @@ from producer.cases.documents import (
 from producer.cases.report.judge_trust import share_of
 from producer.cases.report.opened_rows import SKIPPED
 from producer.cases.report.wording import NO_VERDICTS, UNKNOWN
-from producer.documents import Rate
+from producer.documents import PercentileIntervals, Percentiles, Rate
 from producer.report.figures import (
     NONE,
     Cell,
@@ -87,6 +89,14 @@ def _time(model: ModelFigures, ms: int) -> Figure:
 def _first_token(model: ModelFigures, ms: int) -> Figure:
     """Returns a percentile of the times to the first token."""
     return Figure(ms if model.first_token_ms else None, Unit.LATENCY_S)
+
+
+def _time_interval(intervals: PercentileIntervals, times: Percentiles, n: int) -> Cell:
+    """Returns the interval of the 95th percentile of some times."""
+    found = intervals.p95
+    if isinstance(found, UnsetType) or found.low is None or found.high is None:
+        return Figure()
+    return ConfidenceInterval(found.low, times.p95, found.high, n, Unit.LATENCY_S)
 
 
 def _named(word: str) -> Column[Any]:
@@ -160,6 +170,12 @@ CALLS: Final[Sequence[Column[ModelFigures]]] = (
     Column("Skipped", lambda model: Figure(model.skipped), spare=10),
     Column("P50", lambda model: _time(model, model.latency_ms.p50), spare=8),
     Column("P95", lambda model: _time(model, model.latency_ms.p95)),
+    Column(
+        "P95 interval",
+        lambda model: _time_interval(model.latency_intervals, model.latency_ms, model.latency_n),
+        places=ShownIn.MORE,
+        meaning="where the 95th percentile lies with 95% confidence; too few answers give no bounds",
+    ),
     Column("P99", lambda model: _time(model, model.latency_ms.p99), places=ShownIn.FILES),
     Column("First token P50", lambda model: _first_token(model, model.first_token_ms.p50), spare=9),
     Column("First token P95", lambda model: _first_token(model, model.first_token_ms.p95), spare=1),
