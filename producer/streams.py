@@ -11,6 +11,8 @@ from shared.errors import AmbiguousRunError, UnknownRunError, UsageError
 from shared.runs import RunStore
 from shared.runs.served import PREFIX, STREAM, Window, window_named
 
+AT: Final = "@"
+"""Comes before the times in a name."""
 _AGO: Final = re.compile(r"(\d{1,6})(s|m|min|h|d)", re.ASCII)
 _UNIT_MS: Final[Mapping[str, int]] = {
     "s": 1_000,
@@ -38,7 +40,7 @@ def is_stream(text: str) -> bool:
     >>> [is_stream(text) for text in ("served", "served:shop", "served@1h", "served-1", "run-served")]
     [True, True, True, False, False]
     """
-    return text == STREAM or text.startswith((PREFIX, f"{STREAM}@"))
+    return text == STREAM or text.startswith((PREFIX, STREAM + AT))
 
 
 def window_of(store: RunStore, text: str, times: TimeSpan = ALL_TIMES) -> Window:
@@ -56,7 +58,7 @@ def window_of(store: RunStore, text: str, times: TimeSpan = ALL_TIMES) -> Window
     """
     if exact := window_named(text):
         return exact
-    name, at, within = text.partition("@")
+    name, at, within = text.partition(AT)
     if at:
         if times != ALL_TIMES:
             raise UsageError(f"{text} has its times already", hint="leave --since and --until out")

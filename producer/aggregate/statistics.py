@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import comb, erfc, exp, fsum, lgamma, log, log1p, sqrt
+from math import comb, erfc, exp, fsum, hypot, lgamma, log, log1p, sqrt
 from typing import Final
 
 from producer.documents import Rate
@@ -49,6 +49,19 @@ def wilson(part: int, whole: int, *, effect: float = 1.0, z: float = Z_95) -> Ra
     low = 0.0 if part == 0 else min(share, max(0.0, (middle - spread) / scale))
     high = 1.0 if part == whole else max(share, min(1.0, (middle + spread) / scale))
     return Rate(share, low, high, whole)
+
+
+def independent_difference(a: Rate, b: Rate) -> tuple[float, float]:
+    """Returns the interval of the difference of two shares that were measured apart, b less a.
+
+    It joins their own intervals: R. G. Newcombe, Statistics in Medicine 17 (1998), method 10, whose table II
+    has this one for 56 of 70 less 48 of 80:
+
+    >>> [round(bound, 4) for bound in independent_difference(wilson(48, 80), wilson(56, 70))]
+    [0.0524, 0.3339]
+    """
+    step = b.value - a.value
+    return step - hypot(b.value - b.low, a.high - a.value), step + hypot(b.high - b.value, a.value - a.low)
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:

@@ -14,15 +14,18 @@ from msgspec import Struct
 from producer import kinds
 from producer.aggregate.compared_items import Line, items_of, lines_of_results
 from producer.aggregate.comparison import LEVEL
-from producer.cli.run_lookup import find_run
+from producer.cli.run_lookup import find_results, find_run
 from producer.cli.session import Session
 from producer.compared_runs import side_of_run, texts_of
 from producer.report.comparison.configurations import configuration_within
 from producer.report.comparison.contents import Side
 from producer.stored_runs import run_before
+from producer.streams import AT, is_stream
 from producer.text import plural
 from shared.errors import InputError, UnknownRunError, UsageError
 from shared.kinds import QUERIES, all_kinds, kind_named
+from shared.runs import RunInfo
+from shared.runs.served import window_named
 
 SUMMARY_SETTINGS: Final = {
     "models_asked": "models",
@@ -59,6 +62,8 @@ class CompareChoice:
     tag: str | None
     level: float
     judged: tuple[str, ...]
+    since: str = ""
+    until: str = ""
 
     @property
     def command(self) -> str:
@@ -69,6 +74,37 @@ class CompareChoice:
         words += ["--tag", self.tag] if self.tag else []
         words += ["--level", f"{self.level:g}"] if self.level != LEVEL else []
         return shlex.join([*words, *(word for name in self.judged for word in ("--metric", name))])
+
+
+def streams_of(session: Session, choice: CompareChoice) -> tuple[RunInfo, RunInfo] | None:
+    """Finds both sides where one is a stream, or a part of one: alone it is compared with the time before.
+
+    Raises:
+        UsageError: options do not fit it, or there are times and no stream.
+    """
+    names = [name for name in (choice.a, choice.b) if name is not None]
+    if not any(is_stream(name) for name in names):
+        if choice.since or choice.until:
+            raise UsageError("--since and --until are for streams", hint="proctor compare served --since 1h")
+        return None
+    if choice.by or choice.pair or choice.tag or choice.judged:
+        raise UsageError("--by, --pair, --tag and --metric are for runs", hint="leave them out for a stream")
+    if len(names) > 1:
+        one, other = (_of_times(session, name, choice) for name in names)
+    else:
+        other = find_results(session, choice.a, choice.since, choice.until)
+        window = window_named(other.run)
+        one = session.access.store.info(window.before.name) if window else other
+    if one.kind is not other.kind:
+        raise UsageError(f"{one.run} has {one.kind} and {other.run} has {other.kind}", hint="compare turns")
+    return one, other
+
+
+def _of_times(session: Session, name: str, choice: CompareChoice) -> RunInfo:
+    """Finds one of two sides: `--since` and `--until` are for streams that name no time of their own."""
+    if is_stream(name) and AT not in name:
+        return find_results(session, name, choice.since, choice.until)
+    return find_results(session, name)
 
 
 def sides_of(

@@ -8,11 +8,12 @@ from typing import BinaryIO, Final
 from rich.cells import cell_len
 
 from producer.aggregate.compared_items import CHECK_PREFIX
-from producer.aggregate.comparison import CompareDocument, Comparison, Pair, compare
+from producer.aggregate.comparison import Comparison, Pair, compare
 from producer.atomic_file import atomic_file
-from producer.cli.compare_inputs import CompareChoice, sides_of
+from producer.cli.compare_inputs import CompareChoice, sides_of, streams_of
 from producer.cli.output import Output, Style
 from producer.cli.session import Session
+from producer.cli.shares_output import compare_turns
 from producer.documents import WrittenFile, as_json
 from producer.report.cells import Size, plain
 from producer.report.comparison.contents import Contents
@@ -56,8 +57,8 @@ WORDS: Final[Mapping[str, Style]] = {
 
 def compare_sides(
     session: Session, choice: CompareChoice, files: Sequence[ReportFile], first: int, *, has_gate: bool
-) -> CompareDocument:
-    """Compares two runs or two parts of one, writes the reports, and prints the comparison.
+) -> int:
+    """Compares runs, parts of one, or streams; writes and prints the comparison, and returns the exit code.
 
     Args:
         session: access to Redis.
@@ -69,6 +70,8 @@ def compare_sides(
     Raises:
         UsageError: the two have nothing in common, or are of two kinds.
     """
+    if streams := streams_of(session, choice):
+        return compare_turns(session, streams, choice.level, files, has_gate=has_gate).exit
     with ExitStack() as resources:
         choice, one, other = sides_of(session, choice, resources)
         found = compare(one.kind, one.items, other.items, level=choice.level, judged=choice.judged)
@@ -92,7 +95,7 @@ def compare_sides(
             session.output.document(document)
         else:
             print_comparison(session.output, contents, first)
-    return document
+    return document.exit
 
 
 def _write(form: str, contents: Contents, out: BinaryIO) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from producer import service_documents
 from producer.aggregate.comparison import CompareDocument
+from producer.aggregate.turn_shares import SharesDocument
 from producer.cases.data_difference import DataDifference
 from producer.cases.documents import CasesRun, CasesSummary
 from producer.cases.ranking import RankDocument
@@ -45,6 +46,7 @@ OUTPUTS: Final[Mapping[str, Document | ByTag]] = {
     "cache": Document(service_documents.CacheDocument),
     "cache-clear": Document(service_documents.CacheCleared),
     "compare": Document(CompareDocument),
+    "compare-streams": Document(SharesDocument),
     "config": Document(service_documents.ConfigDocument),
     "data-diff": Document(DataDifference),
     "dead": Document(service_documents.DeadDocument),

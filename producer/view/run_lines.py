@@ -1,10 +1,9 @@
 """Runs as a table has them: standing, rate with interval, change since the run before, cost, age; pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from math import hypot
 from typing import Final, NamedTuple
 
-from producer.aggregate.statistics import wilson
+from producer.aggregate.statistics import independent_difference, wilson
 from producer.documents import Rate
 from producer.report.html.viewer import Letter
 from producer.run_standing import Standing, passed_of, standing_of, state_text
@@ -137,17 +136,13 @@ def rate_of(info: RunInfo) -> Rate | None:
 
 
 def change_of(before: Rate, now: Rate) -> RateChange:
-    """Compares two rates that were measured apart: Newcombe's interval of their difference decides.
-
-    R. G. Newcombe, Statistics in Medicine 17 (1998), method 10. Pairing the items tells more: `compare`.
+    """Compares two rates that were measured apart; pairing the items tells more: `compare`.
 
     >>> from producer.aggregate.statistics import wilson
     >>> change_of(wilson(50, 100), wilson(90, 100))[:2], change_of(wilson(5, 10), wilson(6, 10))[:2]
     (('▲ 40.0 points', 'p'), ('▲ 10.0 points', ''))
     """
-    step = now.value - before.value
-    low = step - hypot(now.value - now.low, before.high - before.value)
-    high = step + hypot(now.high - now.value, before.value - before.low)
+    step, (low, high) = now.value - before.value, independent_difference(before, now)
     sign = "▲" if step > 0 else "▼" if step < 0 else "="
     points = f"{sign} {abs(100 * step):.1f} points" if step else "= same"
     tone = "p" if low > 0 else "f" if high < 0 else ""

@@ -108,6 +108,44 @@ def test_parts_of_a_stream_are_reported_as_runs_are(
     refused(("results", "served"), "there are 2 streams: served:shop, served:live")
 
 
+def test_times_of_a_stream_are_compared_by_their_shares(
+    serve: Serve, printed: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two times of one stream, a run without partners, and two streams; what cannot be compared is said."""
+    serve(*["hm"] * 60)
+    middle = iso_utc(now_ms() + 1)
+    Event().wait(0.01)
+    serve(*["hm", "ok"] * 30)
+    one, other = f"served@1h..{middle}", f"served@{middle}"
+    shown = printed("compare", one, other)
+    assert "More than chance" in shown
+    assert "skip" in shown
+    assert "+50.0 points *" in shown
+    files = [tmp_path / "shares.md", tmp_path / "shares.json"]
+    options = [word for file in files for word in ("-o", str(file))]
+    document = hold("compare-streams", printed("--json", "compare", one, other, *options))
+    assert document == hold("compare-streams", files[1].read_text())
+    assert document["verdict"] == "different"
+    assert list(document["shares"]) == ["should", "skip", "rule 5", "rule 6"]
+    assert document["shares"]["skip"]["low"] > 0.3
+    assert (document["a"]["turns"], document["b"]["threads"]) == (60, 60)
+    assert "| skip | 0.0% | 50.0% | +50.0 points * |" in files[0].read_text()
+
+    serve(*["hm"] * 60, namespace="shop")
+    same = json.loads(
+        printed("--json", "compare", "served:shop", f"served:live@1h..{middle}", "--since", "1h")
+    )
+    assert same["verdict"] == "no significant difference"
+    for arguments, problem in {
+        ("compare", "run-1", "--since", "1h"): "--since and --until are for streams",
+        ("compare", "served:live", "--by", "model"): "are for runs",
+        ("compare", "served:live", "--since", "30m"): "has no turns",
+        ("compare", one.replace("served", "served:live"), "served:shop", "-o", "x.html"): "have no page",
+    }.items():
+        assert run(list(arguments)) == 2, arguments
+        assert problem in capsys.readouterr().err
+
+
 def test_a_stream_has_a_page_that_is_live(serve: Serve, redis_url: str, tmp_path: Path) -> None:
     """Totals of today and by the hour, latest turns page by page, one turn, the report of an hour."""
     serve(*["hm", "ok"] * 30)

@@ -13,8 +13,8 @@ BOUNDS: Final = {
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
     "public class names with two meanings": 0,
-    "modules": 658,
-    "lines of producer/schemas": 387,
+    "modules": 660,
+    "lines of producer/schemas": 389,
 }
 """The most that each figure may be; the others are for information."""
 

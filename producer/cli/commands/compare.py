@@ -7,6 +7,7 @@ import click
 
 from producer.cli.completions import complete_runs_or_files
 from producer.cli.options.global_options import command as declare
+from producer.cli.options.shared_options import time_options
 from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 
@@ -48,6 +49,7 @@ SHOWN: Final = 20
     metavar="P",
     help="Significance level (false-positive rate).",
 )
+@time_options
 @click.option(
     "--first", type=click.IntRange(1), metavar="N", help=f"Items to show per list [default: {SHOWN}]."
 )
@@ -72,6 +74,8 @@ def command(
     fail_on_regression: bool,
     judged: tuple[str, ...],
     level: float,
+    since: str,
+    until: str,
     first: int | None,
     paths: tuple[Path, ...],
 ) -> int:
@@ -81,6 +85,9 @@ def command(
     model and prompt, or by thread and message. With --by, two prompts or two models of one run are
     compared instead. One broken case alone is not a regression: McNemar's test over all cases decides,
     at the significance level --level.
+
+    Streams of served turns share no message: the shares of their decisions, rules and errors are compared;
+    one alone, such as `proctor compare served --since 1h`, with as long a time before it.
     """
     from producer.cli.compare_inputs import CompareChoice  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.comparison_output import compare_sides  # noqa: PLC0415 - same
@@ -92,6 +99,5 @@ def command(
             f"{wrong[0].path}: a comparison is written as .html, .md or .json",
             hint="choose one of these suffixes",
         )
-    choice = CompareChoice(a, b, by, pair or None, tag, level, tuple(dict.fromkeys(judged)))
-    document = compare_sides(session, choice, files, first or SHOWN, has_gate=fail_on_regression)
-    return document.exit
+    choice = CompareChoice(a, b, by, pair or None, tag, level, tuple(dict.fromkeys(judged)), since, until)
+    return compare_sides(session, choice, files, first or SHOWN, has_gate=fail_on_regression)
