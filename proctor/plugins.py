@@ -75,6 +75,8 @@ class ModelAnswer:
     """Why it does not answer."""
     tool_calls: Sequence[Mapping[str, Any]] = ()
     """Each `{name, arguments}`, or in OpenAI's form."""
+    is_json: bool = False
+    """Whether `text` is an object or a list as JSON, which checks in JavaScript receive as a value."""
 
 
 class CallFailedError(Exception):

@@ -203,10 +203,6 @@ def read_bench(
     problems.attempt(partial(reading.add_all, written, problems))
     transforms = _transforms(beside.root, config, reading.checks, problems)
     reading.warnings += _compiled(reading.checks.scripts, problems)
-    if not (len(reading.cases) or problems.found):
-        raise InputError(
-            f"{file.name}: no test cases in it", hint="write test_cases, or name a test_cases_file"
-        )
     problems.raise_found()
     return Bench(
         config,
@@ -322,7 +318,7 @@ class _Cases:
             problems: what is wrong with single cases is added here.
 
         Raises:
-            InputError: a file is none of cases.
+            InputError: a file is none of cases, or there are none.
         """
         for number, (place, entry) in enumerate(written, 1):
             named = replace(place, case=entry.id or "")
@@ -332,6 +328,9 @@ class _Cases:
                     raise here.error(f"more than {MOST_CASES:,} cases", "split them into several runs")
                 found = problems.attempt(partial(self._resolved, here, case))
                 problems.attempt(partial(self.cases.add, found or BenchCase(here, case.id)))
+        if not (len(self.cases) or problems.found):
+            what = f"{self.root.file}: no test cases in it"
+            raise InputError(what, hint="write test_cases, or name a test_cases_file")
 
     def _resolved(self, place: Place, entry: CaseEntry) -> BenchCase:
         """Resolves one case."""

@@ -129,6 +129,8 @@ class OutputRow(BaseModel):
     """What the model called, in OpenAI's form."""
     refusal: str = ""
     """What the provider's field for a refusal says."""
+    is_json: bool = False
+    """Whether the output is an object or a list, which JavaScript receives as a value."""
 
 
 def read_recorded(name: str, lines: Iterable[str], cases: BenchCases, prompts: Sequence[str] = ()) -> Outputs:
@@ -183,6 +185,7 @@ def _recorded(row: OutputRow) -> Recorded:
         row.cached,
         row.cached_input_tokens,
         row.reasoning_tokens,
+        row.is_json,
     )
 
 

@@ -170,6 +170,7 @@ def written_output(case: OpenedCase, position: int) -> dict[str, Any] | None:
         "prompt": item.prompt_id,
         "tool_calls": result.tool_calls or None,
         "refusal": result.refusal or None,
+        "is_json": result.is_json is True or None,
     }
     answer = {"case": item.id or position, "model": item.model, "repeat": item.repeat}
     known = {key: value for key, value in settings.items() if value is not None}

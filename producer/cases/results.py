@@ -254,6 +254,10 @@ class CaseResult(Struct, frozen=True, kw_only=True):
         str, Meta(description="Why the model does not answer, in the provider's field for that.")
     ] = ""
     finish_reason: str = ""
+    is_json: Annotated[
+        bool | UnsetType,
+        Meta(description="Whether the answer was an object or a list, and no text; only there where it was."),
+    ] = UNSET
     checked_output: Annotated[
         str | UnsetType,
         Meta(description="What was checked in place of the answer; only there where a transform made it."),

@@ -280,6 +280,8 @@ class Recorded(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Of those of the question: what the provider had in its cache."""
     reasoning_tokens: int | None = None
     """Of those of the answer: what was thought and not said."""
+    is_json: bool = False
+    """Whether it was an object or a list, as JSON."""
 
 
 class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

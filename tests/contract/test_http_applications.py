@@ -147,12 +147,14 @@ def test_an_answer_is_read_where_the_mapping_says(app: Application) -> None:
     answer = {"text": "/choices/0/text", "reasoning": "/choices/0/why", "tool_calls": "/calls"}
     [reply] = ask(app, {"answer": answer, "tokens": "/usage"}, "Hi")
     assert (reply.text, reply.reasoning, reply.usage) == ("Hello", "Hm.", Usage(5, 2))
+    assert not reply.is_json
     names = [
         (call["id"], call["function"]["name"], call["function"]["arguments"]) for call in reply.tool_calls
     ]
     assert names == [("", "f", '{"a": 1}'), ("c", "g", "{}")]
     counts = {"input": "/usage/input_tokens", "output": "/none"}
     [reply] = ask(app, {"answer": "/choices", "tokens": counts}, "Hi")
+    assert reply.is_json
     assert json.loads(reply.text)[0]["text"] == "Hello"
     assert reply.usage == Usage(5)
 

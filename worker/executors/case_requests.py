@@ -11,7 +11,7 @@ from shared.contracts.case_run import CasePayload, CaseRun, Image
 from shared.contracts.merged_options import split_temperature
 from shared.contracts.sent_messages import messages_as_sent
 from shared.upstream.model_target import ModelTarget
-from worker.upstream.chat import ModelRequest
+from worker.upstream.chat import ModelReply, ModelRequest
 
 IMAGES_KEPT: Final = 16
 """Images that a run's engine keeps in memory."""
@@ -84,6 +84,24 @@ def model_request(
         repeat=payload.repeat,
         vars=variables if target.http or target.is_hosted else NO_VARS,
     )
+
+
+def as_asked(request: ModelRequest, reply: ModelReply) -> ModelReply:
+    """Takes an answer for the JSON value that the request has a schema of, as far as it is one.
+
+    >>> form = {"response_format": {"type": "json_schema"}}
+    >>> request = ModelRequest(ModelTarget("m"), "", "", parameters=form)
+    >>> as_asked(request, ModelReply('{"a": 1}', 5)).is_json, as_asked(request, ModelReply("Hi", 5)).is_json
+    (True, False)
+    """
+    wanted = request.parameters.get("response_format")
+    if not isinstance(wanted, Mapping) or wanted.get("type") != "json_schema":
+        return reply
+    try:
+        is_json = isinstance(msgspec.json.decode(reply.text), dict | list)
+    except (ValueError, RecursionError):
+        return reply
+    return msgspec.structs.replace(reply, is_json=is_json)
 
 
 def any_target(run: CaseRun, model: str) -> ModelTarget:

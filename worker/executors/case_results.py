@@ -38,6 +38,8 @@ class CallDetails(NamedTuple):
     """Why it did not answer."""
     finish_reason: str = ""
     """Why the answer ended."""
+    is_json: bool = False
+    """Whether it was an object or a list, as JSON."""
 
     @classmethod
     def of(cls, reply: ModelReply) -> "CallDetails":
@@ -49,6 +51,7 @@ class CallDetails(NamedTuple):
             reply.tool_calls,
             reply.refusal,
             reply.finish_reason,
+            reply.is_json,
         )
 
 
@@ -105,6 +108,7 @@ def case_document(
         "tool_calls": list(details.tool_calls),
         "refusal": details.refusal,
         "finish_reason": details.finish_reason,
+        **({"is_json": True} if details.is_json else {}),
     }
 
 
@@ -157,6 +161,7 @@ class _Result(msgspec.Struct):
     tool_calls: list[dict[str, Any]] = []
     refusal: str = ""
     finish_reason: str = ""
+    is_json: bool = False
     checks: list[_Check] = []
 
 
@@ -229,6 +234,7 @@ def recorded_reply(payload: CasePayload) -> ModelReply | None:
         reasoning=recorded.reasoning,
         tool_calls=recorded.tool_calls,
         refusal=recorded.refusal,
+        is_json=recorded.is_json,
     )
 
 
@@ -265,6 +271,7 @@ def stored_reply(row: ItemRow, *, are_votes_kept: bool = False) -> ModelReply | 
         tool_calls=result.tool_calls,
         refusal=result.refusal,
         finish_reason=result.finish_reason,
+        is_json=result.is_json,
     )
 
 

@@ -34,7 +34,7 @@ from shared.runs import RunStore
 from shared.upstream.failure_reasons import FailureReason
 from worker.executors.case_agenda import CaseAgenda, Outcomes
 from worker.executors.case_criteria import case_of, checks_of, error_of_later_version, rules_of, transforms_of
-from worker.executors.case_requests import ImageMissingError, ImageUrls, any_target, model_request
+from worker.executors.case_requests import ImageMissingError, ImageUrls, any_target, as_asked, model_request
 from worker.executors.case_results import (
     JudgedCase,
     answer_of,
@@ -236,7 +236,8 @@ class CasesEngine:
         item = case.item
         urls = [await self._in_thread(self._images.url, name) for name in case.payload.images]
         try:
-            reply = await self._call(item, self._request_of(case.payload, urls), item.calls)
+            request = self._request_of(case.payload, urls)
+            reply = as_asked(request, await self._call(item, request, item.calls))
         except UpstreamError as error:
             is_over = error.ends_run or await self._is_every_model_absent(item, error)
             failed = Failed(error.code, error.message, RunState.ABORTED if is_over else None)
@@ -337,7 +338,15 @@ class CasesEngine:
         case, checks = case_of(self._run, payload, self._vars_of(payload)), checks_of(payload)
         transforms = transforms_of(self._run, payload)
         answer = answer_of(payload, reply) if checks or transforms else NOTHING_RECORDED
-        judged = partial(before_judge, case, reply.text, checks=checks, answer=answer, transforms=transforms)
+        judged = partial(
+            before_judge,
+            case,
+            reply.text,
+            checks=checks,
+            answer=answer,
+            transforms=transforms,
+            is_json=reply.is_json,
+        )
         is_code = any(each.runs_code for each in transforms) or needs_sandbox(checks)
         if not is_code and not NEEDS_SANDBOX & payload.criteria.keys():
             return judged()
@@ -368,7 +377,7 @@ class CasesEngine:
     def _subject(self, judged: JudgedCase, sandbox: Sandbox | None) -> Subject:
         """Returns the input of checks."""
         payload, reply = judged.payload, judged.reply
-        checked = judged.result.checked or Checked(reply.text)
+        checked = judged.result.checked or Checked(reply.text, reply.is_json)
         return Subject(
             checked.text,
             answer_of(payload, reply),

@@ -90,6 +90,8 @@ class ModelReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The tools that it calls, each `{id, type, function: {name, arguments}}` with the arguments as text."""
     refusal: str = ""
     """Why it does not answer, in the provider's field for that; the text is empty then, as a rule."""
+    is_json: bool = False
+    """Whether it answered with an object or a list, of which `text` is what was written."""
 
     @property
     def words(self) -> str:

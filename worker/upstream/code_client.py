@@ -189,6 +189,7 @@ def answer_of(name: str, returned: object) -> ModelAnswer:
         found.reasoning,
         found.refusal,
         found.tool_calls,
+        is_json=isinstance(found.output, dict | list),
     )
 
 

@@ -49,6 +49,8 @@ class Piece(NamedTuple):
     """Whether the model has ended it, in a protocol whose word for that is the same for calls of tools."""
     is_end: bool = False
     """Whether nothing follows."""
+    is_json: bool = False
+    """Whether the text is what was written of an object or a list."""
 
 
 NOTHING: Final = Piece(is_answer=False)
@@ -95,6 +97,8 @@ class Completion(NamedTuple):
     """The tools that it calls."""
     refusal: str = ""
     """Why it does not answer."""
+    is_json: bool = False
+    """Whether the text is what was written of an object or a list."""
 
     def as_reply(
         self, latency_ms: int, *, first_token_ms: int | None = None, cost_usd: float | None = None
@@ -116,6 +120,7 @@ class Completion(NamedTuple):
             reasoning=self.reasoning,
             tool_calls=[*self.tool_calls],
             refusal=self.refusal,
+            is_json=self.is_json,
         )
 
 
@@ -244,6 +249,7 @@ class AnswerAssembler:
         self._calls = ToolCallAssembler()
         self._usage = NO_USAGE
         self._finish_reason = ""
+        self._is_json = False
         self.has_answer = False
         """Whether a piece of an answer has come, be it empty."""
 
@@ -268,6 +274,7 @@ class AnswerAssembler:
             return
         self.has_answer = True
         self._has_text = self._has_text or piece.text is not None
+        self._is_json = piece.is_json
         self._calls.take(piece.calls)
         for new, kept in (
             (piece.text, self._texts),
@@ -292,7 +299,8 @@ class AnswerAssembler:
             raise no_text(self._finish_reason)
         text, reasoning = _said("".join(self._texts), "".join(self._thoughts))
         refusal = without_half_pairs("".join(self._refusals))
-        return Completion(text, self._finish_reason, self._usage.believed(), reasoning, calls, refusal)
+        usage = self._usage.believed()
+        return Completion(text, self._finish_reason, usage, reasoning, calls, refusal, self._is_json)
 
 
 def no_text(finish_reason: str) -> UpstreamError:

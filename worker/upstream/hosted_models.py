@@ -154,6 +154,7 @@ def _reply(answer: Any, latency_ms: int) -> ModelReply:
             call_pieces(list(answer.tool_calls)),
             word(answer.finish_reason),
             NO_USAGE if tokens == (None, None) else Usage(*tokens),
+            is_json=answer.is_json is True,
         )
     )
     is_cost = isinstance(answer.cost_usd, int | float) and 0 <= answer.cost_usd <= MOST_USD

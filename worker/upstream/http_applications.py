@@ -206,6 +206,7 @@ def _read(mapping: HttpMapping, reply: Any) -> Piece:
         _text(found.get("refusal")),
         () if calls is _ABSENT else call_pieces(calls),
         usage=_usage(mapping, reply),
+        is_json=isinstance(text, dict | list),
     )
 
 

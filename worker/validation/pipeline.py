@@ -144,6 +144,7 @@ def before_judge(
     checks: Sequence[Check] | None = None,
     answer: Answer = NOTHING_RECORDED,
     transforms: Sequence[Transform] = (),
+    is_json: bool = False,
 ) -> ValidationResult:
     """Judges one output as far as it goes without calling a model: stages 0 to 3, and checks.
 
@@ -156,6 +157,7 @@ def before_judge(
         checks: those of the case, as they travel; None: they are read from the case.
         answer: what is known of the answer beside its text.
         transforms: those of its model; that of the case comes after them.
+        is_json: whether the output is an object or a list, as JSON.
 
     Raises:
         pydantic.ValidationError: the mapping is no test case.
@@ -174,6 +176,7 @@ def before_judge(
         case.expected,
         sandbox,
         is_lenient=case.json_extraction == "lenient",
+        is_value=is_json,
     )
     if case.transform is not None:
         transforms = (*transforms, case.transform.stored)

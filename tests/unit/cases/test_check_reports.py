@@ -16,7 +16,7 @@ from producer.aggregate.comparison import ComparedNames, ComparedSide, compare
 from producer.aggregate.gates import judge_gates, parse_gate
 from producer.aggregate.statistics import clustered_mean
 from producer.cases.case_groups import ScoreMean
-from producer.cases.recorded import OutputRow
+from producer.cases.recorded import OutputRow, _recorded
 from producer.cases.report.details import CaseFailures, VerboseDetails
 from producer.cases.report.opened_rows import opened
 from producer.cases.rescore import written_checks, written_output
@@ -24,7 +24,7 @@ from producer.document import report_of
 from producer.report.comparison.wording import score_table
 from producer.report.to_terminal import FailureText
 from shared.codecs.item_rows import ItemRow
-from shared.contracts.case_run import CasePayload, CaseRun, Recorded, encode_case
+from shared.contracts.case_run import CasePayload, CaseRun, encode_case
 from shared.errors import UsageError
 from shared.kinds import CASES
 from shared.runs import RunInfo
@@ -32,7 +32,7 @@ from shared.upstream.model_target import ModelTarget
 from tests.support.case_pages import document, written
 from tests.support.documents import more_text, printed, summary_text
 from tests.support.run_infos import info as turns_info
-from worker.executors.case_results import case_document, case_line, recorded_reply
+from worker.executors.case_results import CallDetails, case_document, case_line, recorded_reply
 from worker.validation.checks import parse_checks
 from worker.validation.checks.table import CHECK_KINDS
 
@@ -362,15 +362,15 @@ def unescaped(value: Any) -> Any:
 def test_a_rescored_copy_is_still_a_copy(flags: str, is_cached: bool) -> None:  # noqa: FBT001 - parametrized
     """An answer from the cache keeps its mark in a rescored run, where its latency is not counted either."""
     item = CasePayload(0, "alpha", "Hi")
-    line = case_line(case_document(item, None) | {"raw_output": "Paris"})
+    line = case_line(case_document(item, None, CallDetails(is_json=is_cached)) | {"raw_output": "[1]"})
     [case] = opened([ItemRow(0, flags, line, latency_ms=250, payload=encode_case(item))])
     output = written_output(case, 0)
     assert output is not None
     recorded = OutputRow(**output)
-    kept = Recorded(recorded.output, recorded.latency_seconds, cached=recorded.cached)
+    kept = _recorded(recorded)
     reply = recorded_reply(CasePayload(0, "alpha", "Hi", recorded=kept))
     assert reply is not None
-    assert (reply.latency_ms, reply.is_cached) == (250, is_cached)
+    assert (reply.latency_ms, reply.is_cached, reply.is_json) == (250, is_cached, is_cached)
 
 
 def test_results_of_other_releases_are_read() -> None:

@@ -108,7 +108,7 @@ class Subject:
     @property
     def given(self) -> Any:
         """What JavaScript gets as the output: a JSON value as one, anything else as text."""
-        return self.parsed.value if self.is_value else self.text
+        return self.parsed.value if self.is_value and not self.parsed.error else self.text
 
     @property
     def parsed(self) -> Parsed:
