@@ -19,6 +19,7 @@ from tests.benchmarks import (
     bench_queries,
     bench_sandbox,
     bench_scrape,
+    bench_serve,
     bench_served,
     bench_start,
     bench_turns,
@@ -41,6 +42,7 @@ LONG: Final[Mapping[str, Bench]] = {
     "growth": bench_growth.measured,
     "served": bench_served.measured,
     "view": bench_view.measured,
+    "serve": bench_serve.measured,
 }
 """Measured only when they are named."""
 OUTPUT: Final = ROOT / "build" / "bench.json"

@@ -9,11 +9,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -31,6 +31,7 @@ NAIVE_TURNS: Final = 10_000
 PROCESSES: Final = 2
 RUN_BUDGET_S: Final = 600.0
 NAIVE: Final = "naive Celery application"
+NAIVE_CALLER: Final = (sys.executable, "-m", "tests.benchmarks.naive_celery")
 LOOP: Final = "bare loop"
 CORES: Final = "CPU: producer, workers and server share the cores"
 BOUNDS: Final = ("start-up, about a second", "start-up and CPU", CORES)
@@ -102,31 +103,37 @@ def count_lines(path: Path) -> int:
         return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
 
 
+@contextmanager
+def naive_application(processes: int) -> Iterator[tuple[Any, dict[str, str]]]:
+    """Runs the naive application, and yields a client of its server and the environment of its callers."""
+    with RedisServer() as server, closing(server.client()) as client:
+        environment = {**os.environ, "NAIVE_SOCKET": str(server.socket), "PYTHONPATH": str(ROOT)}
+        environment["PYTHONWARNINGS"] = "ignore"  # Celery's, about being root
+        celery = [sys.executable, "-m", "celery", "-A", "tests.benchmarks.naive_celery", "-q", "worker"]
+        celery += ["-P", "prefork", "-c", str(processes), "-l", "ERROR"]
+        celery += ["--without-gossip", "--without-mingle"]
+        workers = subprocess.Popen(celery, env=environment, stdout=subprocess.DEVNULL)
+        try:
+            yield client, environment
+        finally:
+            workers.terminate()
+            workers.wait(30)
+
+
 def naive_rate(folder: Path, count: int) -> float:
     """Turns a second of the naive application, with two prefork processes that are up."""
     source = folder / "turns.jsonl"
     write_turns(source, count)
     lines = source.read_bytes().splitlines(keepends=True)
-    with RedisServer() as server, closing(server.client()) as client:
-        environment = {**os.environ, "NAIVE_SOCKET": str(server.socket), "PYTHONPATH": str(ROOT)}
-        environment["PYTHONWARNINGS"] = "ignore"  # Celery's, about being root
-        celery = [sys.executable, "-m", "celery", "-A", "tests.benchmarks.naive_celery", "-q", "worker"]
-        celery += ["-P", "prefork", "-c", str(PROCESSES), "-l", "ERROR"]
-        celery += ["--without-gossip", "--without-mingle"]
-        submit = [sys.executable, "-m", "tests.benchmarks.naive_celery"]
+    with naive_application(PROCESSES) as (client, environment):
 
         def decided(wanted: int) -> None:
             assert client.hlen(RESULTS) == wanted
 
-        workers = subprocess.Popen(celery, env=environment, stdout=subprocess.DEVNULL)
-        try:
-            subprocess.run(submit, input=lines[0], env=environment, check=True)
-            eventually(lambda: decided(1), within_s=60)  # both processes are up and imported
-            client.delete(RESULTS)
-            start = perf_counter()
-            subprocess.run(submit, input=b"".join(lines), env=environment, check=True)
-            eventually(lambda: decided(count), within_s=RUN_BUDGET_S)
-            return count / (perf_counter() - start)
-        finally:
-            workers.terminate()
-            workers.wait(30)
+        subprocess.run(NAIVE_CALLER, input=lines[0], env=environment, check=True)
+        eventually(lambda: decided(1), within_s=60)  # both processes are up and imported
+        client.delete(RESULTS)
+        start = perf_counter()
+        subprocess.run(NAIVE_CALLER, input=b"".join(lines), env=environment, check=True)
+        eventually(lambda: decided(count), within_s=RUN_BUDGET_S)
+        return count / (perf_counter() - start)
