@@ -9,11 +9,13 @@ from pathlib import Path
 from threading import Thread
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from producer.cli.local.local_workers import LocalWorkers
 from producer.cli.options.choices import read_live_run
 from producer.cli.options.run_options import ModelOptions
 from producer.cli.session import Session
+from producer.forecasts import missing_keys
 from producer.serve import http_service
 from producer.serve.tokens import DEFAULT_NAMESPACE, Tokens, new_token, read_tokens
 from shared.contracts.turn_vocabulary import SummaryPolicy
@@ -55,11 +57,14 @@ def serve(
     """Serves until a signal.
 
     Raises:
-        UsageError: the options of the model cannot be used.
+        UsageError: the options of the model cannot be used, or workers started here would lack its key.
         ConfigError: the file of tokens cannot be used.
         InfrastructureError: the port cannot be had, or workers cannot be started.
     """
-    live = read_live_run(models)
+    asked = read_live_run(models)
+    # What one person was told is no answer for another, and would be kept for a month.
+    live = asked and replace(asked, use_cache=False)
+    missing = missing_keys([live.target], os.environ) if live else None
     token, tokens = _tokens(session, tokens_file)
     access = session.access.connect()
     if live is not None:  # for the workers that are started here
@@ -68,6 +73,8 @@ def serve(
         session, [TURNS], processes=1 if processes is None else processes, in_flight=None
     ) as workers:
         if processes is not None or not access.count_workers(TURNS):
+            if missing is not None and processes != 0:
+                raise missing.as_error()
             workers.start()
         workers.wait_until_alive()
 

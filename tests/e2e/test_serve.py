@@ -172,7 +172,8 @@ def test_answers_are_sent_while_a_model_writes_them(cli: Cli) -> None:
         for connection in connections:
             connection.close()
         assert service.process.stop() == 0
-    assert cli("serve", "--model", "m", "--max-cost", "1").code == 2
+    keyless = cli("serve", "--port", "0", "--model", "openai/gpt-4o-mini", "--processes", "1")
+    assert (keyless.code, "OPENAI_API_KEY" in keyless.err) == (2, True)
 
 
 def test_people_talk_in_a_browser(cli: Cli, browser: Browser, processes: Processes, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from producer.cli.options.global_options import command as declare
 from producer.cli.options.option_groups import option_group
 from producer.cli.options.run_options import ModelOptions
 from producer.cli.session import Session, pass_session
-from shared.errors import UsageError
 
 DEFAULT_PORT = 7358
 
@@ -31,7 +30,14 @@ DEFAULT_PORT = 7358
     metavar="FILE",
     help="Tokens of callers, each with its namespace [default: one token, which is printed].",
 )
-@option_group("models", ModelOptions, models="Model that answers turns; without one they are decided only.")
+@option_group(
+    "models",
+    ModelOptions,
+    models="Model that answers turns; without one they are decided only.",
+    temperature="Sampling temperature [default: the provider's].",
+    max_cost=None,
+    no_cache=None,
+)
 @click.option(
     "--keep-turns",
     type=click.IntRange(1),
@@ -59,8 +65,6 @@ def command(
 
     With --model the answer to a turn is written by it, and sent while it is written to who asks for events.
     """
-    if models.max_cost is not None:
-        raise UsageError("--max-cost is for runs, which end", hint="limit the calls: proctor limits")
     from producer.cli import live_service  # noqa: PLC0415 - start-up: aiohttp costs 150 ms
 
     return live_service.serve(

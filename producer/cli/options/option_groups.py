@@ -33,26 +33,27 @@ def option(*flags: str, topics: Sequence[Topic] = (), **settings: Any) -> Any:
 
 
 def option_group(
-    argument: str, group: "type[DataclassInstance]", **help_texts: str
+    argument: str, group: "type[DataclassInstance]", **help_texts: str | None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds the options of a dataclass to a command.
 
     Args:
         argument: name of the command's argument that takes the values, as one object.
         group: the dataclass.
-        help_texts: by field, where the command words an option differently.
+        help_texts: by field, where the command words an option differently; None where it has no such option.
     """
 
     def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(handler)
         def command(*args: Any, **values: Any) -> Any:
-            given = {each.name: values.pop(each.name) for each in fields(group)}
+            given = {each.name: values.pop(each.name) for each in fields(group) if each.name in values}
             return handler(*args, **{argument: group(**given)}, **values)
 
         for each in reversed(fields(group)):
             flags, settings = each.metadata[_DECLARATION]
             text = help_texts.get(each.name, settings["help"])
-            command = click.option(*flags, each.name, **{**settings, "help": text})(command)
+            if text is not None:
+                command = click.option(*flags, each.name, **{**settings, "help": text})(command)
         return command
 
     return decorate
