@@ -181,11 +181,12 @@ def test_failures_name_prompt_and_failed_checks() -> None:
 
 
 def test_csv_has_its_new_columns_last() -> None:
-    """Prompt, score, failed checks and tags come after the columns that were there."""
+    """Prompt, score, failed checks and tags come after the columns that were there, tokens after them."""
     lines = list(csv.reader(StringIO(written("csv", all_rows(), run_info()))))
-    assert lines[0][-4:] == ["prompt_id", "score", "failed_checks", "tags"]
-    assert lines[1][-4:] == ["terse", "1.0", "", "easy; eu"]
-    assert lines[4][-4:] == ["long", "0.5", "short; brief", "hard; eu"]
+    assert lines[0][-6:-2] == ["prompt_id", "score", "failed_checks", "tags"]
+    assert lines[0][-2:] == ["cached_input_tokens", "reasoning_tokens"]
+    assert lines[1][-6:-2] == ["terse", "1.0", "", "easy; eu"]
+    assert lines[4][-6:-2] == ["long", "0.5", "short; brief", "hard; eu"]
 
 
 @pytest.mark.parametrize("name", ["md", "github"])
