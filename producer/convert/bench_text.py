@@ -28,7 +28,7 @@ LINE_CHARS: Final = 100
 """Lists and mappings that fit into a line of this length are written on one."""
 FIRST: Final = (
     *("name", "description", "system_prompt", "models", "model_configs", "prompts", "vars", "params"),
-    *("headers", "judge_params", "schema", "schema_path", "validators_file", "config", "default_checks"),
+    *("headers", "judge_params", "schema", "schema_path", "validators_file", "config", "transform", "default_checks"),
 )
 """Keys of a bench in the order of the documentation; all others follow."""
 LAST: Final = ("pairwise", "test_cases_file", "columns", "test_cases")
@@ -36,7 +36,7 @@ LAST: Final = ("pairwise", "test_cases_file", "columns", "test_cases")
 CASES: Final = "test_cases"
 CASE_FIRST: Final = ("id", "tags", "vars", "expand", "system_prompt", "input", "messages", "images")
 """Keys of a case that say what is asked."""
-CASE_LAST: Final = ("metadata", "default_checks", "checks", "at_least")
+CASE_LAST: Final = ("metadata", "transform", "default_checks", "checks", "at_least")
 """Those that say what answers have to be."""
 _ALWAYS_OPEN: Final = frozenset({"prompts", "test_cases", "model_configs", "config", "default_checks"})
 """Keys whose members stand on lines of their own."""

@@ -12,6 +12,7 @@ from producer.convert.promptfoo.functions import Functions
 from producer.convert.promptfoo.patterns import to_python
 from producer.convert.promptfoo.providers import model_name, script_of
 from producer.convert.promptfoo.suite import Assertion
+from producer.convert.promptfoo.transforms import to_transform
 from producer.convert.promptfoo.written import WrittenGrader, WrittenTool, read
 from producer.load.yaml_text import parse_yaml
 from shared.errors import WrongInput
@@ -104,6 +105,8 @@ def _translated(assertion: Assertion, context: CheckContext) -> Check | None:
 
 def _with_options(check: Check, assertion: Assertion, context: CheckContext) -> Check:
     """Adds what all assertions have."""
+    if assertion.transform:
+        check["transform"] = to_transform(assertion.transform, context.functions)
     if assertion.metric:
         check["name"] = _rendered(assertion.metric, context)
     if assertion.weight is not None and assertion.weight != 1:

@@ -57,16 +57,25 @@ class Functions:
         Raises:
             WrongInput: the file does what validators may not do, or defines names of another file.
         """
+        self.named_in(path, function)
+        key = (path, function, threshold)
+        return self._named(key, f"    result = {function}(output, context)")
+
+    def named_in(self, path: str, function: str) -> str:
+        """Returns the name of a function of a file, which is taken over as it is.
+
+        Raises:
+            WrongInput: as `of_file`.
+        """
         if path not in self._sources:
             self._add(path)
-        key = (path, function, threshold)
         if function not in _names(self._sources[path]):
             raise WrongInput(f"{path} has no function {function}")
-        return self._named(key, f"    result = {function}(output, context)")
+        return function
 
     def files(self) -> dict[str, str]:
         """Returns the validators file by its name; empty if there is no function."""
-        if not self._wrappers or self.file is None:
+        if not (self._wrappers or self._sources) or self.file is None:
             return {}
         return {f"{self.file.path.stem}.validators.py": self._text()}
 

@@ -17,6 +17,7 @@ from producer.convert.promptfoo.prompt_templates import PromptWriter, late_messa
 from producer.convert.promptfoo.providers import to_model
 from producer.convert.promptfoo.reading import GENERATOR, read_suite
 from producer.convert.promptfoo.suite import Assertion, Provider, Suite, Test
+from producer.convert.promptfoo.transforms import to_transform
 from producer.convert.promptfoo.written import (
     WrittenModelConfig,
     WrittenRunOptions,
@@ -112,6 +113,7 @@ class _Translation:
         description = (suite.description or "").strip()
         given |= {"description": description} if description not in {"", name} else {}
         given |= {"vars": self._bench_vars()} if self._bench_vars() else {}
+        given |= {"transform": each} if (each := self._transform(suite.default)) else {}
         given |= {"default_checks": defaults} if defaults else {}
         given |= {"validators_file": next(iter(files))} if (files := self.functions.files()) else {}
         given |= {"config": RunSettings(**self._settings())} if self._settings() else {}
@@ -175,7 +177,13 @@ class _Translation:
     def _model(self, provider: Provider) -> str | ModelEntry | None:
         """The model of a provider."""
         try:
-            return to_model(provider, partial(self.leave, provider.place))
+            model = to_model(provider, partial(self.leave, provider.place))
+            if not provider.transform:
+                return model
+            name = model if isinstance(model, str) else model.name
+            transform = {"transform": to_transform(provider.transform, self.functions)}
+            own = {} if isinstance(model, str) else model.model_dump(exclude_unset=True, by_alias=True)
+            return ModelEntry(**{"name": name, **own, **transform})
         except WrongInput as error:
             self.leave(provider.place, f"provider {provider.id}", error.args[0])
             return None
@@ -286,6 +294,18 @@ class _Translation:
         except PerCase:
             return None
 
+    def _transform(self, test: Test) -> dict[str, Any] | None:
+        """What changes the answers to a test before they are checked."""
+        options = read(WrittenTestOptions, test.options)
+        written = options.transform or options.postprocess
+        if not written:
+            return None
+        try:
+            return to_transform(written, self.functions)
+        except WrongInput as error:
+            self.leave(test.place.at("options", "transform"), f"transform {written}", error.args[0])
+            return None
+
     def _options(self, test: Test) -> WrittenTestOptions:
         """The options of a test, with those of all."""
         return read(WrittenTestOptions, {**self.suite.default.options, **test.options})
@@ -346,6 +366,7 @@ class _Translation:
         given |= {"metadata": metadata} if metadata else {}
         repeat = self._options(test).repeat
         given |= {"repeat": int(repeat)} if repeat else {}
+        given |= {"transform": each} if (each := self._transform(test)) else {}
         given |= {"default_checks": False} if is_without and defaults else {}
         given |= {"checks": checks} if checks else {}
         threshold = default.threshold if test.threshold is None else test.threshold
