@@ -77,6 +77,10 @@ golden: $(STAMP) ## write what runs print and draw into tests/golden/kept; `git 
 	@rm -rf tests/golden/kept
 	@GOLDEN_WRITE=1 $(BIN)/pytest -q tests/golden --fork-commands $(ARGS)
 
+convert-oracle: $(STAMP) ## run promptfoo from npm on tests/data/promptfoo, and write what it says
+	@test -d build/promptfoo/node_modules/promptfoo || npm install --prefix build/promptfoo --ignore-scripts promptfoo@0.121.20
+	@$(BIN)/python -m tests.support.promptfoo_oracle $(ARGS)
+
 structure: $(STAMP) ## draw the modules and their imports into build/structure.svg
 	@$(BIN)/python -m tests.support.structure
 

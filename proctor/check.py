@@ -125,6 +125,31 @@ def rouge_l(reference: str, **options: Unpack[Options]) -> Check:
     return {"rouge_l": reference, **options}
 
 
+def rouge_1(reference: str, **options: Unpack[Options]) -> Check:
+    """The F1 of words shared with the reference reaches `at_least`."""
+    return {"rouge_1": reference, **options}
+
+
+def edit_distance(text: str, *, at_most: int, **options: Unpack[TextOptions]) -> Check:
+    """At most so many characters have to be changed to make the output the text."""
+    return {"edit_distance": {"text": text, "max": at_most}, **options}
+
+
+def xml(elements: Sequence[str] = (), **options: Unpack[Options]) -> Check:
+    """The output is well-formed XML, with these elements."""
+    return {"xml": list(elements) or True, **options}
+
+
+def finish_reason(reason: str, **options: Unpack[Options]) -> Check:
+    """The answer ended for this reason, in OpenAI's words."""
+    return {"finish_reason": reason, **options}
+
+
+def mean_of(checks: Sequence[Check], **options: Unpack[Options]) -> Check:
+    """The mean of the checks' scores reaches `at_least`."""
+    return {"mean": list(checks), **options}
+
+
 def levenshtein(text: str, **options: Unpack[TextOptions]) -> Check:
     """The similarity to the text, by edit distance, reaches `at_least`."""
     return {"levenshtein": text, **options}

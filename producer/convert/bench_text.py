@@ -28,7 +28,16 @@ LINE_CHARS: Final = 100
 """Lists and mappings that fit into a line of this length are written on one."""
 FIRST: Final = (
     *("name", "description", "system_prompt", "models", "model_configs", "prompts", "vars", "params"),
-    *("headers", "judge_params", "schema", "schema_path", "validators_file", "config", "transform", "default_checks"),
+    *(
+        "headers",
+        "judge_params",
+        "schema",
+        "schema_path",
+        "validators_file",
+        "config",
+        "transform",
+        "default_checks",
+    ),
 )
 """Keys of a bench in the order of the documentation; all others follow."""
 LAST: Final = ("pairwise", "test_cases_file", "columns", "test_cases")

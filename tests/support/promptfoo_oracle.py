@@ -1,6 +1,7 @@
 """What promptfoo itself makes of the configurations in `tests/data/promptfoo`: prompts and verdicts.
 
     make convert-oracle        runs promptfoo from npm on all of them, and writes `expected.json` beside them
+    … promptfoo_oracle NAME    runs it on some
 
 promptfoo and its dependencies have 1.9 GB and take a minute to install: tests compare with the written file.
 """
@@ -56,21 +57,24 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 def _row(result: dict[str, Any]) -> dict[str, Any]:
     """What is compared of a result."""
     grading = result.get("gradingResult") or {}
-    parts = [
-        each for each in grading.get("componentResults") or () if (each.get("assertion") or {}).get("type")
-    ]
+    found = grading.get("componentResults") or ()
+    parts = [each for each in found if (each.get("assertion") or {}).get("type")]
+    has_sets = any(
+        (each.get("metadata") or {}).get("assertionSet") for each in found
+    )  # their parts follow them
     return {
         "test": result["testIdx"],
         "prompt": result["prompt"]["raw"],
         "success": result["success"],
         **({"error": True} if result.get("failureReason") == 2 else {}),
-        "checks": [each["pass"] for each in parts],
+        "checks": None if has_sets else [each["pass"] for each in parts],
     }
 
 
 def main() -> None:
     """Writes what promptfoo says."""
-    found = {name: rows_of(name) for name in names()}
+    known = json.loads(EXPECTED.read_text())["rows"] if sys.argv[1:] else {}
+    found = {**known, **{name: rows_of(name) for name in sys.argv[1:] or names()}}
     EXPECTED.write_text(json.dumps({"version": VERSION, "rows": found}, indent=1, ensure_ascii=False) + "\n")
     print(f"{sum(map(len, found.values()))} results of {len(found)} configurations")  # noqa: T201 - a program
 

@@ -13,13 +13,17 @@ from producer.convert.promptfoo.patterns import to_python
 from producer.convert.promptfoo.providers import model_name, script_of
 from producer.convert.promptfoo.suite import Assertion
 from producer.convert.promptfoo.transforms import to_transform
-from producer.convert.promptfoo.written import WrittenGrader, WrittenTool, read
+from producer.convert.promptfoo.written import WrittenElements, WrittenGrader, WrittenTool, read
 from producer.load.yaml_text import parse_yaml
 from shared.errors import WrongInput
 from shared.templates.template_rendering import render
 
 Check = dict[str, Any]
 """A check as a bench has it."""
+_ELEMENTS: Final = (
+    "html|head|body|div|span|p|a|img|h[1-6]|ul|ol|li|table|tr|td|th|form|input|button|script|style|link|meta"
+    "|br|hr"
+)
 _OUTPUT: Final = re.compile(r"\{\{\s*output\s*\}\}")
 _DEFAULT_THRESHOLDS: Final = {"similar": 0.75, "similar:cosine": 0.75, "bleu": 0.5, "rouge-n": 0.75}
 DEFAULT_EMBEDDER: Final = "openai/text-embedding-3-large"
@@ -32,6 +36,11 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "pi": "no check asks this service",
     "search-rubric": "judges do not search: use `rubric`",
     "agent-rubric": "judges run no tools: use `rubric`",
+    "is-sql": "no check reads SQL: use `javascript` or `regex`",
+    "contains-sql": "no check reads SQL: use `javascript` or `regex`",
+    "gleu": "no check computes it: use `bleu` or `rouge_1`",
+    "meteor": "no check computes it: use `rouge_l` or `similar`",
+    "select-best": "checks do not compare answers: `pairwise` and `proctor rank` do",
     "ruby": "checks are not written in Ruby: use `javascript` or `python`",
     "perplexity": "log probabilities are not recorded",
     "perplexity-score": "log probabilities are not recorded",
@@ -124,7 +133,7 @@ def _set(assertion: Assertion, context: CheckContext) -> Check:
         raise WrongInput("none of its assertions has a counterpart")
     if assertion.threshold is None and not context.is_averaged:
         return {"all": inner}
-    raise WrongInput("the mean of a set has no counterpart")
+    return {"mean": inner, "at_least": _plain(assertion.threshold or 0)}
 
 
 def _plain(number: float) -> float | int:
@@ -160,7 +169,7 @@ def _rendered(value: str, context: CheckContext) -> str:
 def _equals(assertion: Assertion, context: CheckContext) -> Check:
     value = assertion.value
     if isinstance(value, dict | list):
-        return {"json_schema": {"const": value}}
+        return {"json_schema": {"const": value}, "where": "whole"}
     if value == "":
         return {"equals": ""}
     return {"equals": _text(value, context)}
@@ -196,7 +205,8 @@ def _json(assertion: Assertion, context: CheckContext) -> Check:
     schema = assertion.value
     if isinstance(schema, str) and schema.strip():
         schema = parse_yaml(_rendered(schema, context))
-    return {"json_schema": schema} if schema else {"json": True}
+    where = "whole" if assertion.type.endswith("is-json") else "anywhere"
+    return {"json_schema" if schema else "json": schema or True, "where": where}
 
 
 def _latency(assertion: Assertion, context: CheckContext) -> Check:
@@ -204,6 +214,32 @@ def _latency(assertion: Assertion, context: CheckContext) -> Check:
     if assertion.threshold is None:
         raise WrongInput("it has no threshold")
     return {"max_latency_s": _plain(assertion.threshold / 1_000)}
+
+
+def _edits(assertion: Assertion, context: CheckContext) -> Check:
+    most = 5 if assertion.threshold is None else int(assertion.threshold)
+    return {"edit_distance": {"text": _text(assertion.value, context), "max": most}}
+
+
+def _finish_reason(assertion: Assertion, context: CheckContext) -> Check:
+    return {"finish_reason": _text(assertion.value, context)}
+
+
+def _xml(assertion: Assertion, context: CheckContext) -> Check:
+    """XML with elements, which are a list, or named one behind the other."""
+    where = {"where": "anywhere"} if assertion.type.endswith("contains-xml") else {}
+    value = read(WrittenElements, assertion.value).required_elements or assertion.value
+    if isinstance(value, str):
+        value = split_texts(_rendered(value, context))
+    return {"xml": [str(each) for each in value] if isinstance(value, list) and value else True, **where}
+
+
+def _html(assertion: Assertion, context: CheckContext) -> Check:
+    """A pattern that is found where promptfoo finds HTML, but for rare forms of it."""
+    del context
+    if assertion.type.endswith("contains-html"):
+        return {"regex": rf"(?is)<(?:{_ELEMENTS})\b|<!doctype|<[a-z][^>]*>.*</[a-z]+>"}
+    return {"regex": rf"(?is)\A\s*(?!<\?xml)(?:<!doctype[^>]*>\s*)?<(?:{_ELEMENTS})\b.*>\s*\Z"}
 
 
 def _cost(assertion: Assertion, context: CheckContext) -> Check:
@@ -386,6 +422,13 @@ _KINDS: Final[Mapping[str, Callable[[Assertion, CheckContext], Check]]] = {
     "cost": _cost,
     "word-count": _word_count,
     "bleu": _scored("bleu"),
+    "rouge-n": _scored("rouge_1"),
+    "levenshtein": _edits,
+    "finish-reason": _finish_reason,
+    "is-xml": _xml,
+    "contains-xml": _xml,
+    "is-html": _html,
+    "contains-html": _html,
     "similar": _similar,
     "similar:cosine": _similar,
     "llm-rubric": _rubric,

@@ -382,14 +382,20 @@ class _Reader:
             raise place.error(f"an assertion has a type, found {shown(entry)}", "write - type: contains")
         return self._read_assertion(written, place)
 
+    def _member(self, value: Any, place: Place) -> Any:
+        """A member of a list that an assertion compares with."""
+        if not _is_file(value):
+            return value
+        loaded = self._named.loaded(value, place)
+        return loaded.strip() if isinstance(loaded, str) else loaded
+
     def _read_assertion(self, written: WrittenAssertion, place: Place) -> Assertion:
         """One assertion, with the files that it names."""
         value, rubric = written.value, written.rubric_prompt
         if _is_file(value):
-            value = self._named.loaded(value, place.at("value"))
-            value = value.strip() if isinstance(value, str) else value
+            value = self._member(value, place.at("value"))
         elif isinstance(value, list):
-            value = [self._named.loaded(each, place) if _is_file(each) else each for each in value]
+            value = [self._member(each, place) for each in value]
         return Assertion(
             place,
             written.type,

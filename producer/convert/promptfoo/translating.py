@@ -160,6 +160,11 @@ class _Translation:
             if model is None:
                 continue
             name = model if isinstance(model, str) else model.name
+            if provider.prompts is not None:
+                reason = "a bench asks all models with all prompts: write this provider into a second bench"
+                self.leave(
+                    provider.place.at("prompts"), f"prompts of {provider.label or provider.id}", reason
+                )
             self.labels |= {provider.id: name, provider.label or provider.id: name}
             if name not in models:
                 models[name] = model
@@ -396,6 +401,10 @@ class _Translation:
 
     def _leave_rest(self, test: Test) -> None:
         """Lists what cases do not have."""
+        whole = "a bench asks all models with all prompts: write these tests into a second bench"
+        for key, named in (("prompts", test.prompts), ("providers", test.providers)):
+            if named is not None:
+                self.leave(test.place.at(key), f"{key} of a test", whole)
         for key in unknown(WrittenTestOptions, test.options):
             self.leave(test.place.at("options", key), f"options.{key}", "cases have no such option")
 

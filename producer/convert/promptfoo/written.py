@@ -190,6 +190,12 @@ class WrittenApplication(msgspec.Struct, frozen=True, rename="camel"):
     request: Any = None
 
 
+class WrittenElements(msgspec.Struct, frozen=True, rename="camel"):
+    """What XML has to have."""
+
+    required_elements: Any = None
+
+
 class WrittenTool(msgspec.Struct, frozen=True):
     """A tool in any provider's form."""
 

@@ -30,6 +30,7 @@ RECORDED: Final = Answer(
     tokens_per_s=40,
     tokens=100,
     cost_usd=0.001,
+    finish_reason="stop",
     tool_calls=[call("get_weather", '{"city": "Paris"}')],
 )
 
@@ -42,6 +43,7 @@ NEVER_FAIL_SO: Final = (
     "max_first_token_s",
     "min_tokens_per_s",
     "max_cost",
+    "finish_reason",
     "python",
 )
 """Checks that do not look at the output, or only in the sandbox."""

@@ -1,4 +1,4 @@
-"""The checks `all`, `any` and `not`: checks of checks."""
+"""The checks `all`, `any`, `mean` and `not`: checks of checks."""
 
 from functools import partial
 from typing import Final
@@ -54,6 +54,27 @@ def any_of(check: Check, subject: Subject, inner: Inner) -> Score:
 
 
 ANY: Final = Nested(any_of, partial(split_list, "any"), join_list, {**MANY_CHECKS, "minItems": 1})
+
+
+NEVER: Final = -1.0
+"""A score that no check has: no other settles a mean."""
+
+
+def mean_of(check: Check, subject: Subject, inner: Inner) -> Score:
+    """Takes the mean of the scores by the weights of the checks."""
+    scores = inner_scores(check, subject, inner, settled_by=NEVER)
+    if open_score := undecided(scores, inner, is_settled=False):
+        return open_score
+    counted = [(1.0 if each.weight is None else each.weight, score) for each, score in scores]
+    weighed = [(weight, score.value) for weight, score in counted if score.value is not None and weight]
+    if not weighed:
+        return skipped(f"none of {len(check.checks)} checks has anything to look at")
+    mean = sum(weight * value for weight, value in weighed) / sum(weight for weight, _ in weighed)
+    failed = [f"{inner.name(each)}: {score.reason}" for each, score in scores if score.value == FAILED]
+    return Score(mean, f"mean of {len(weighed)} scores {mean:.3f}" + "".join(f"; {each}" for each in failed))
+
+
+MEAN: Final = Nested(mean_of, partial(split_list, "mean"), join_list, {**MANY_CHECKS, "minItems": 1})
 
 
 def negation(check: Check, subject: Subject, inner: Inner) -> Score:

@@ -1,18 +1,60 @@
 """The checks `json`, `json_schema` and `json_equals`, and stages 1 to 3, which compare objects."""
 
-from typing import Annotated, Any, Final
+from collections.abc import Iterator
+from itertools import islice
+from json import JSONDecoder
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from shared.contracts.checks import Check
-from worker.validation.checks.kind import Score, Subject, no, yes
+from worker.validation.checks.kind import Parsed, Score, Subject, no, yes
 from worker.validation.display import show
 from worker.validation.equality import explain, unordered_equal
 from worker.validation.schema import MAX_PROBLEMS, SchemaValidator
 
+JSON_OPTIONS: Final = {"where": Literal["whole", "anywhere"]}
+"""`whole`: the output is nothing but JSON; `anywhere`: each object amid prose is tried."""
+MAX_OBJECTS: Final = 64
+NO_OBJECT: Final = "no JSON object in the output"
+_DECODER: Final = JSONDecoder()
 
-def json_found(_: Check, subject: Subject) -> Score:
+
+def _candidates(check: Check, subject: Subject) -> Iterator[Parsed]:
+    """The JSON that a check looks at, as its option `where` says."""
+    where = check.options.get("where")
+    if where == "anywhere":
+        yield from islice(_objects(subject.text), MAX_OBJECTS)
+    elif where == "whole" and not subject.parsed.error and not _is_json(subject.text):
+        yield Parsed(error="there is JSON in the output, and other text")
+    else:
+        yield subject.parsed
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is nothing but JSON."""
+    try:
+        _, end = _DECODER.raw_decode(text.lstrip())
+    except (ValueError, RecursionError):
+        return False
+    return not text.lstrip()[end:].strip()
+
+
+def _objects(text: str) -> Iterator[Parsed]:
+    """The JSON objects in a text, one behind the other."""
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            yield Parsed(value)
+        at = text.find("{", end)
+
+
+def json_found(check: Check, subject: Subject) -> Score:
     """Looks for the JSON value that the other JSON checks compare.
 
     >>> json_found(Check("json"), Subject("[1, 2]")).reason
@@ -20,9 +62,8 @@ def json_found(_: Check, subject: Subject) -> Score:
     >>> json_found(Check("json"), Subject("[1, 2")).reason
     "no JSON in the output: broken JSON: Expecting ',' delimiter: line 1 column 6 (char 5)"
     """
-    if subject.parsed.error:
-        return no(subject.parsed.error)
-    return yes(f"the JSON is {show(subject.parsed.value)}")
+    found = next(_candidates(check, subject), Parsed(error=NO_OBJECT))
+    return no(found.error) if found.error else yes(f"the JSON is {show(found.value)}")
 
 
 def object_found(_: Check, subject: Subject) -> Score:
@@ -64,8 +105,12 @@ def json_schema(check: Check, subject: Subject) -> Score:
     >>> json_schema(Check("json_schema", {"type": "array", "minItems": 2}), Subject("[1]")).reason
     'breaks the schema: the whole: [1] has less than 2 items'
     """
-    parsed = subject.parsed
-    return no(parsed.error) if parsed.error else _score(check.argument, parsed.value, MAX_SHOWN_PROBLEMS)
+    last = no(NO_OBJECT)
+    for parsed in _candidates(check, subject):
+        last = no(parsed.error) if parsed.error else _score(check.argument, parsed.value, MAX_SHOWN_PROBLEMS)
+        if last.value:
+            break
+    return last
 
 
 def object_schema(check: Check, subject: Subject) -> Score:

@@ -1,10 +1,13 @@
-"""The check `levenshtein`: how few characters have to be changed to make the output the expected text."""
+"""The checks `levenshtein` and `edit_distance`: how few characters make the output the expected text."""
 
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from shared.contracts.checks import Check
-from worker.validation.checks.kind import Score, Subject
-from worker.validation.checks.texts import comparable
+from worker.validation.checks.kind import Label, Score, Subject, no, titled, yes
+from worker.validation.checks.texts import Text, comparable
 
 MAX_CHARS: Final = 10_000
 """Characters of either text that are compared, about 60 ms; the score says when there were more."""
@@ -25,6 +28,32 @@ def levenshtein(check: Check, subject: Subject) -> Score:
     note = f", of the first {MAX_CHARS:,} characters" if is_cut else ""
     what = f"edit distance {distance:,} of {most:,} characters: similarity {similarity:.3f}{note}"
     return Score(similarity, what, {"distance": distance})
+
+
+class Edits(TypedDict):
+    """A text, and how far the output may be from it."""
+
+    text: Text
+    max: Annotated[int, Field(strict=True, ge=0)]
+
+
+def few_edits(check: Check, subject: Subject) -> Score:
+    """Counts the characters to insert, delete or replace.
+
+    >>> few_edits(Check("edit_distance", {"text": "kitten", "max": 2}), Subject("sitting")).reason
+    '3 edits, expected at most 2'
+    """
+    expected, found = comparable(check.argument["text"], check), comparable(subject.text, check)
+    most = check.argument["max"]
+    least = abs(len(expected) - len(found))
+    distance = least if least > most else edit_distance(expected[:MAX_CHARS], found[:MAX_CHARS])
+    score = yes if distance <= most else no
+    return score(f"{distance:,} edits, expected at most {most:,}", distance=distance)
+
+
+def edits_title(check: Check, _: Label) -> str:
+    """Names a check after its text."""
+    return titled(check, check.argument["text"])
 
 
 def edit_distance(first: str, second: str) -> int:

@@ -6,7 +6,8 @@ from typing import Any, Final, Literal
 from shared.contracts.transforms import FunctionName, JavaScript
 from worker.validation.checks.bleu import References, bleu
 from worker.validation.checks.called_tools import TOOL_CALL, TOOL_CALLS, tool_call_title, tool_calls_title
-from worker.validation.checks.combinations import ALL, ANY, NOT, not_title
+from worker.validation.checks.combinations import ALL, ANY, MEAN, NOT, not_title
+from worker.validation.checks.finish_reason import finish_reason
 from worker.validation.checks.graded import (
     ANSWER_RELEVANCE,
     CLOSED_QA,
@@ -25,10 +26,10 @@ from worker.validation.checks.graded import (
     recall_title,
 )
 from worker.validation.checks.javascript import JAVASCRIPT_OPTIONS, javascript, javascript_title
-from worker.validation.checks.json_values import Schema, json_equals, json_found, json_schema
+from worker.validation.checks.json_values import JSON_OPTIONS, Schema, json_equals, json_found, json_schema
 from worker.validation.checks.kind import CheckKind
 from worker.validation.checks.length import LENGTH_OPTIONS, Bounds, length, length_title
-from worker.validation.checks.levenshtein import levenshtein
+from worker.validation.checks.levenshtein import Edits, edits_title, few_edits, levenshtein
 from worker.validation.checks.number import Number, Tolerance, number
 from worker.validation.checks.python import python
 from worker.validation.checks.recorded_figures import (
@@ -42,7 +43,7 @@ from worker.validation.checks.recorded_figures import (
 )
 from worker.validation.checks.refusal import no_refusal, refusal
 from worker.validation.checks.regex import Pattern, regex
-from worker.validation.checks.rouge_l import rouge_l
+from worker.validation.checks.rouge_l import rouge_1, rouge_l
 from worker.validation.checks.rubric import AT_LEAST, JUDGE_OPTIONS, RUBRIC, RUBRIC_OPTIONS
 from worker.validation.checks.similar import SIMILAR, SIMILAR_OPTIONS
 from worker.validation.checks.texts import (
@@ -58,6 +59,7 @@ from worker.validation.checks.texts import (
     one_of,
     starts_with,
 )
+from worker.validation.checks.xml import XML_OPTIONS, Elements, xml
 
 ROWS: Final = (
     CheckKind(
@@ -129,6 +131,7 @@ ROWS: Final = (
         "there is JSON in the output: the whole text, or a fenced block",
         "json",
         '{"capital": "Paris"}',
+        options=JSON_OPTIONS,
         run=json_found,
         takes_bare_word=True,
     ),
@@ -138,6 +141,7 @@ ROWS: Final = (
         "{json_schema: {type: object, required: [capital]}}",
         '{"capital": "Paris"}',
         argument=Schema,
+        options=JSON_OPTIONS,
         run=json_schema,
         is_template=False,
         may_be_file=True,
@@ -149,6 +153,17 @@ ROWS: Final = (
         '{"rivers": ["Marne", "Seine"], "capital": "Paris"}',
         argument=Any,
         run=json_equals,
+    ),
+    CheckKind(
+        "xml",
+        "the output is well-formed XML, with these elements (`where: anywhere`: or has some amid prose)",
+        "{xml: [order.item]}",
+        "<order><item/></order>",
+        argument=Elements,
+        options=XML_OPTIONS,
+        run=xml,
+        is_template=False,
+        takes_bare_word=True,
     ),
     CheckKind(
         "number",
@@ -226,6 +241,15 @@ ROWS: Final = (
         is_scored=True,
     ),
     CheckKind(
+        "rouge_1",
+        "the F1 of words that output and reference text share, in any order, reaches `at_least`",
+        "{rouge_1: The capital of France is Paris., at_least: 0.5}",
+        "Paris is the capital.",
+        argument=PartOfText,
+        run=rouge_1,
+        is_scored=True,
+    ),
+    CheckKind(
         "levenshtein",
         "the similarity (1 minus edit distance by length of the longer text) reaches `at_least`",
         "{levenshtein: Paris, at_least: 0.8}",
@@ -234,6 +258,16 @@ ROWS: Final = (
         options=TEXT_OPTIONS,
         run=levenshtein,
         is_scored=True,
+    ),
+    CheckKind(
+        "edit_distance",
+        "at most `max` characters have to be changed to make the output the text",
+        "{edit_distance: {text: Paris, max: 2}}",
+        "Pariss",
+        argument=Edits,
+        options=TEXT_OPTIONS,
+        run=few_edits,
+        title=edits_title,
     ),
     CheckKind(
         "bleu",
@@ -261,6 +295,15 @@ ROWS: Final = (
         options={"order": Literal["strict", "any"]},
         nested=TOOL_CALLS,
         title=tool_calls_title,
+        reads_text=False,
+    ),
+    CheckKind(
+        "finish_reason",
+        "the answer ended for this reason, in OpenAI's words (`stop`, `length`, `tool_calls`)",
+        "{finish_reason: stop}",
+        "Paris",
+        argument=PartOfText,
+        run=finish_reason,
         reads_text=False,
     ),
     CheckKind(
@@ -420,6 +463,14 @@ ROWS: Final = (
         "{any: [{contains: Paris}, {contains: Lutetia}]}",
         "Lutetia",
         nested=ANY,
+    ),
+    CheckKind(
+        "mean",
+        "the mean of the scores of the checks, by their weights, reaches `at_least`",
+        "{mean: [{contains: Paris}, {contains: Lutetia}], at_least: 0.5}",
+        "It is Paris.",
+        nested=MEAN,
+        is_scored=True,
     ),
     CheckKind(
         "not",
