@@ -12,6 +12,7 @@ from shared.keys import (
     CLOCK_KEY,
     DEAD_KEY,
     capacity_key,
+    chunk_key,
     live_key,
     parked_key,
     ring_key,
@@ -26,6 +27,10 @@ from shared.upstream.limits import LimitBook, Limits, ScopeState, limit_key
 if TYPE_CHECKING:
     import redis
 
+MOST_CHUNKS: Final = 500
+"""Chunks of a kind among which those in hand are counted."""
+LEASED: Final = b"L"
+"""State of a chunk that a worker has claimed."""
 RUN_PREFIX: Final = "run:"
 """Prefix of a run's id in the name of a scope for its own limits."""
 
@@ -84,6 +89,21 @@ def _add_workers(workers: dict[str, WorkerState], kind: str, found: Iterable[wai
         known = workers.get(name, WorkerState(name, (), 0, heard_s))
         most, least = max(known.capacity, capacity), min(known.heard_s, heard_s)
         workers[name] = WorkerState(name, (*known.kinds, kind), most, round(least, 1))
+
+
+def read_in_hand(client: "redis.Redis") -> Counter[str]:
+    """Counts the chunks that each worker has in hand, of those that the steward checks next.
+
+    Args:
+        client: of the ledger's server.
+    """
+    pipeline = client.pipeline(transaction=False)
+    for kind in all_kinds():
+        pipeline.zrange(live_key(kind.name), 0, MOST_CHUNKS - 1)
+    members = [member.decode() for found in pipeline.execute() for member in found]
+    for run, _, chunk in (member.partition(" ") for member in members):
+        pipeline.hmget(chunk_key(run, chunk), ["st", "w"])
+    return Counter(worker.decode() for state, worker in pipeline.execute() if state == LEASED)
 
 
 class Bounds(NamedTuple):

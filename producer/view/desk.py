@@ -1,10 +1,18 @@
 """What pages are made from, read from Redis: runs, the fleet, one run and its rows; each call reads anew."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from producer.access import Access
-from producer.fleet_state import Bounds, Overview, is_of_run, read_bounds, read_overview, state_text
+from producer.fleet_state import (
+    Bounds,
+    Overview,
+    is_of_run,
+    read_bounds,
+    read_in_hand,
+    read_overview,
+    state_text,
+)
 from producer.text import count, duration, plural
 from producer.view.run_lines import RunLine, lines_of
 from producer.view.stream_lines import DAY_HOURS, StreamCard, stream_card
@@ -48,6 +56,8 @@ class RunsLook(NamedTuple):
     overview: Overview
     bounds: Sequence[Bounds]
     streams: Sequence[StreamState] = ()
+    in_hand: Mapping[str, int] = {}
+    """Chunks that workers have claimed, by their names."""
 
     @property
     def worked_on(self) -> frozenset[Kind]:
@@ -65,7 +75,8 @@ def look(access: Access, most: int = MOST_RUNS) -> RunsLook:
     overview = read_overview(access.client, access.queue_lengths(), runs[:WATCHED])
     store, now = access.impatient_store, now_ms()
     streams = [store.stream(name).state(now) for name in store.namespaces_served()]
-    return RunsLook(runs, overview, read_bounds(access.ledger.caller, None), streams)
+    bounds, in_hand = read_bounds(access.ledger.caller, None), read_in_hand(access.client)
+    return RunsLook(runs, overview, bounds, streams, in_hand)
 
 
 class StreamLook(NamedTuple):
@@ -101,7 +112,8 @@ def fleet_box(found: RunsLook) -> FleetBox:
     workers = [
         FleetLine(
             each.name,
-            f"{', '.join(each.kinds)}; {plural(each.capacity, 'chunk')} at a time",
+            f"{', '.join(each.kinds)}; {found.in_hand.get(each.name, 0)} of {plural(each.capacity, 'chunk')}",
+            found.in_hand.get(each.name, 0) / max(1, each.capacity),
             about=f"last seen {duration(each.heard_s)} ago",
         )
         for each in overview.workers

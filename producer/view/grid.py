@@ -4,6 +4,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Event, Lock
 from typing import Final, NamedTuple
@@ -11,12 +12,7 @@ from typing import Final, NamedTuple
 from producer import kinds
 from producer.aggregate.compared_checks import ComparedCheck, compare_checks
 from producer.aggregate.compared_items import KEY_PARTS, ComparedItem, Items, Known, Line, Names, items_of
-from producer.aggregate.comparison import (
-    GOOD,
-    Comparison,
-    PairedItems,
-    compare,
-)
+from producer.aggregate.comparison import GOOD, Comparison, PairedItems, compare
 from producer.compared_runs import lines_of_run
 from producer.report.comparison.to_html import SORTS
 from producer.row_reader import state_of
@@ -208,16 +204,28 @@ def read_items(store: RunStore, info: RunInfo, stopped: Event) -> Items:
     return items_of(kinds.of(info.kind).compared().comparing, lines(), keep=lambda _: position)
 
 
+class _Kept(NamedTuple):
+    """A grid that is being read, or was."""
+
+    states: Sequence[str]
+    """Of its runs, when the reading began."""
+    grid: Grid
+    made: Future[None]
+    stopped: Event
+
+
 class Grids:
     """Makes grids, one at a time in a thread, and keeps some."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="grid")
-        self._kept = OrderedDict[str, tuple[Grid, Future[None], Event]]()
+        self._kept = OrderedDict[tuple[str, ...], _Kept]()
         self._lock = Lock()
 
     def get(self, store: RunStore, runs: Sequence[RunInfo]) -> Grid:
         """Returns the grid of some runs, as far as it is known after a moment.
+
+        What is being read is read to its end, also if runs change meanwhile.
 
         Args:
             store: reads the runs.
@@ -228,29 +236,24 @@ class Grids:
             RedisUnreachableError: Redis is away.
         """
         _check(runs)
-        key = " ".join(map(state_of, runs))
+        key, states = tuple(info.run for info in runs), [state_of(info) for info in runs]
         with self._lock:
-            if key not in self._kept:
+            kept = self._kept.get(key)
+            if kept is None or (kept.made.done() and (kept.states != states or kept.made.exception())):
                 grid, stopped = Grid(runs), Event()
-                self._kept[key] = grid, self._pool.submit(_make, grid, store, stopped), stopped
+                kept = _Kept(states, grid, self._pool.submit(_make, grid, store, stopped), stopped)
+                self._kept[key] = kept
             self._kept.move_to_end(key)
             while len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)[1][2].set()
-            grid, made, _ = self._kept[key]
-        try:
-            made.result(WAIT_S)
-        except TimeoutError:
-            pass
-        except Exception:
-            with self._lock:
-                self._kept.pop(key, None)
-            raise
-        return grid
+                self._kept.popitem(last=False)[1].stopped.set()
+        with suppress(TimeoutError):
+            kept.made.result(WAIT_S)
+        return kept.grid
 
     def close(self) -> None:
         """Ends what is being read."""
-        for _, _, stopped in self._kept.values():
-            stopped.set()
+        for kept in self._kept.values():
+            kept.stopped.set()
         self._pool.shutdown(cancel_futures=True)
 
 

@@ -72,6 +72,7 @@ class RunRow(NamedTuple):
     about: Sequence[str]
     """Its name, what of its settings differs from the baseline's, its age."""
     rate: Rate
+    rate_text: str
     values: Sequence[Measured]
     sorts: Sequence[tuple[str, int]]
     """What became of its cases, and of how many."""
@@ -126,8 +127,8 @@ class GridView(NamedTuple):
     chips: Sequence[tuple[str, str, int]]
     left: str
     """What is still being read; empty once everything is."""
-    unit: str
-    units: str
+    noun: str
+    nouns: str
 
 
 class About(NamedTuple):
@@ -148,9 +149,9 @@ def grid_page(grid: Grid, query: GridQuery, links: Links, about: About) -> bytes
 def grid_view(grid: Grid, query: GridQuery, links: Links, about: About) -> GridView:
     """Chooses what is shown."""
     columns = list(grid.columns)  # a thread adds to it
-    labels = _labels(grid)
-    names = [name for name in _scores_of(columns) if not name.startswith(CHECK_PREFIX)]
-    checks = _checks(columns)
+    labels, checks = _labels(grid), _checks(columns)
+    scores = dict.fromkeys(name for column in columns for name in column.found.scores)
+    names = [name for name in scores if not name.startswith(CHECK_PREFIX)]
     rows, found, first = list[GridRow](), 0, max(0, query.number - 1)
     if grid.is_whole:
         chosen = _chosen(grid, query)
@@ -159,7 +160,7 @@ def grid_view(grid: Grid, query: GridQuery, links: Links, about: About) -> GridV
             _row(grid, row, first + at + 1, labels, links)
             for at, row in enumerate(chosen[first : first + PAGE])
         ]
-    unit = columns[0].found.comparing.unit if columns else grid.runs[0].kind.noun
+    noun = grid.runs[0].kind.noun
     return GridView(
         _verdict(columns, labels),
         _notes(columns),
@@ -175,8 +176,8 @@ def grid_view(grid: Grid, query: GridQuery, links: Links, about: About) -> GridV
         labels.get(query.of, ""),
         _chips(grid, query),
         "" if grid.is_whole else f"{len(columns)} of {plural(len(grid.runs), 'run')} read",
-        unit,
-        many(unit),
+        noun,
+        many(noun),
     )
 
 
@@ -186,29 +187,16 @@ def _labels(grid: Grid) -> Mapping[str, str]:
     return {info.run: info.title if titles[info.title] == 1 else info.run for info in grid.runs}
 
 
-def _scores_of(columns: Sequence[RunColumn]) -> Sequence[str]:
-    return list(dict.fromkeys(name for column in columns for name in column.found.scores))
-
-
 def _verdict(columns: Sequence[RunColumn], labels: Mapping[str, str]) -> str:
     """Writes which runs are better or worse than the baseline."""
     if len(columns) < 2:  # noqa: PLR2004 - the baseline and another one
         return "Reading the runs"
-    found = {
-        word: [labels[each.info.run] for each in columns if each.found.verdict == word] for word in _SAID
-    }
-    parts = [
-        _SAID[word].format(" and ".join(runs), "are" if len(runs) > 1 else "is")
-        for word, runs in found.items()
-        if runs
-    ]
-    base = labels[columns[0].info.run]
-    if not parts:
-        return f"No run differs from {base} by more than chance"
-    return f"{'; '.join(parts)} than {base}"
-
-
-_SAID: Final = {"worse": "{} {} worse", "better": "{} {} better"}
+    parts, base = list[str](), labels[columns[0].info.run]
+    for word in ("worse", "better"):
+        found = [labels[column.info.run] for column in columns if column.found.verdict == word]
+        if found:
+            parts.append(f"{' and '.join(found)} {'are' if len(found) > 1 else 'is'} {word}")
+    return f"{'; '.join(parts)} than {base}" if parts else f"No run differs from {base} by more than chance"
 
 
 def _notes(columns: Sequence[RunColumn]) -> list[str]:
@@ -216,9 +204,9 @@ def _notes(columns: Sequence[RunColumn]) -> list[str]:
     if not columns:
         return []
     found = columns[0].found
-    unit, one_in = many(found.comparing.unit), round(1 / found.test.level_each)
+    nouns, one_in = many(columns[0].info.kind.noun), round(1 / found.test.level_each)
     return [
-        f"Changes are over the {unit} that a run shares with the baseline.",
+        f"Changes are over the {nouns} that a run shares with the baseline.",
         "Coloured ones are more than chance: outcomes and checks by McNemar's test, others where the",
         f"{level_of(found)} interval leaves out 0, as 1 in {one_in} does by chance.",
     ]
@@ -236,9 +224,10 @@ def _run(grid: Grid, column: RunColumn, label: str, names: Sequence[str], about:
         label,
         [text for text in known if text],
         found.pass_rate.b,
+        percent(found.pass_rate.b.value) if found.pass_rate.b.n else "no answers",
         [_score(column, name) if name in found.scores else nothing for name in names],
         [(sort, column.cells.sorts.count(at)) for at, sort in enumerate(SORTS)],
-        "" if found.counts.pairs else f"shares no {found.comparing.unit} with the baseline",
+        "" if found.counts.pairs else f"shares no {info.kind.noun} with the baseline",
     )
 
 

@@ -13,10 +13,23 @@ import pytest
 from aiohttp import ClientSession
 
 from producer.access import Access
+from producer.view import desk
 from producer.view.request_guard import TOKEN_HEADER
+from shared.ledger.ledger import Ledger
 from tests.support.case_pages import rows_of
 from tests.support.redis_server import RedisServer
-from tests.support.viewed_runs import OUTPUTS, TOKEN, access_to, answer, at, cases_run, get, served, told
+from tests.support.viewed_runs import (
+    OUTPUTS,
+    TOKEN,
+    WORKER,
+    access_to,
+    answer,
+    at,
+    cases_run,
+    get,
+    served,
+    told,
+)
 
 if TYPE_CHECKING:
     import redis
@@ -247,6 +260,15 @@ def test_several_runs_stand_beside_a_baseline(address: str, redis_client: "redis
         assert (await get(path + "".join(f"&run=run-{at}" for at in range(9))))[0] == 404
 
     asyncio.run(ask())
+
+
+def test_the_fleet_counts_chunks_in_hand(access: Access, redis_client: "redis.Redis") -> None:
+    """A claimed chunk is in the hand of its worker; a published one is in nobody's."""
+    for run in ("run-a", "run-b"):
+        cases_run(redis_client, run, done=0)
+    Ledger(redis_client, patience_s=5.0).claim("run-a", "0", "claim", WORKER)
+    [line] = desk.fleet_box(desk.look(access.connect())).workers
+    assert (line.name, line.text, line.share) == (WORKER, "cases; 1 of 1 chunk", 1.0)
 
 
 def test_a_redis_that_dies_returns(new_redis_server: Callable[..., RedisServer], tmp_path: Path) -> None:
