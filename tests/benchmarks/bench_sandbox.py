@@ -4,6 +4,7 @@ Each figure is the middle one of several rounds, in wall time of the asking thre
 simplest way to run a validator apart, a new Python process for each call, which is not locked at all.
 """
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from statistics import median
 from time import perf_counter
 from typing import Final
 
+from shared.contracts.checks import Snippet
 from tests.benchmarks.results import Figure, NotHereError, sized
 from worker.sandbox import Sandboxes
 
@@ -19,6 +21,7 @@ ROUNDS: Final = 15
 CALLS: Final = 100
 FORK: Final = "CPU: fork, lock and end of a process"
 PIPE: Final = "one message to a process and back"
+QUICKJS: Final = "CPU: a new interpreter of JavaScript"
 INTERPRETER: Final = "start of a Python process"
 SOURCE: Final = """
 import re
@@ -30,6 +33,10 @@ def is_short(output):
 
 def has_words(output):
     return bool(WORDS.search(output))
+"""
+MODULE: Final = """
+const words = text => text.split(" ").length;
+module.exports = (output, context) => ({pass: words(output) < 9, score: 1, reason: context.vars.country});
 """
 
 
@@ -60,6 +67,11 @@ def measured(scale: float) -> Iterator[Figure]:
                 yield figure(f"call in its own process, {name}", call, FORK, calls=CALLS)
             search = repeated(lambda: box.search("b|a$", "a" * 100))
             yield figure("search, 100 characters", search, PIPE, calls=CALLS)
+            request = json.dumps({"output": "a" * 100, "context": {"vars": {"country": "France"}}})
+            for name, code in (("expression", "output.length < 200"), ("file", MODULE)):
+                script = Snippet(code, is_module=code is MODULE)
+                run = repeated(lambda script=script: box.script(script, request))  # type: ignore[misc] # as above
+                yield figure(f"JavaScript, {name}", run, QUICKJS, calls=CALLS)
         yield figure("batch of 100, file at hand", lambda: batch(SOURCE, CALLS), FORK)
         new = "batch of 100, new file: check, fork, lock, load"
         yield figure(new, lambda: batch(f"{SOURCE}# {next(numbers)}", CALLS), FORK)

@@ -55,7 +55,7 @@ from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import CallContext
-from worker.validation.case_verdict import Checked, ValidationResult
+from worker.validation.case_verdict import CheckedOutput, ValidationResult
 from worker.validation.checks.kind import NOTHING_RECORDED, Score, Subject
 from worker.validation.checks.walks import calls_functions, needs_sandbox
 from worker.validation.pipeline import before_judge
@@ -377,7 +377,7 @@ class CasesEngine:
     def _subject(self, judged: JudgedCase, sandbox: Sandbox | None) -> Subject:
         """Returns the input of checks."""
         payload, reply = judged.payload, judged.reply
-        checked = judged.result.checked or Checked(reply.text, reply.is_json)
+        checked = judged.result.checked or CheckedOutput(reply.text, reply.is_json)
         return Subject(
             checked.text,
             answer_of(payload, reply),

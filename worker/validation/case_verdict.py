@@ -161,7 +161,7 @@ class CheckSandbox(UntrustedRunner, Protocol):
         ...
 
 
-class Checked(NamedTuple):
+class CheckedOutput(NamedTuple):
     """What a transform has made of an answer."""
 
     text: str
@@ -202,7 +202,7 @@ class ValidationResult:
     """The checks of the case, in order; paid ones may not be asked yet."""
     score: float | None = None
     """The weighted mean of the scores of its checks; None without any."""
-    checked: Checked | None = None
+    checked: CheckedOutput | None = None
     """What was checked in place of the answer; None where it was not transformed."""
 
     def as_document(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from shared.contracts.checks import Check, Transform
 from worker.validation.case_verdict import (
     FREEFORM,
     NO_CHECK,
-    Checked,
+    CheckedOutput,
     Judge,
     JudgeReply,
     StageOutcome,
@@ -84,8 +84,6 @@ CRITERIA: Final = (
 
 A new one goes before equality: a judge may overrule a failure of equality, and nothing that comes after it.
 """
-NO_CRITERIA: Final = Case(input="-", reference="-")
-"""A case of an answer that could not be transformed: what is required of it cannot be looked for."""
 _OBJECT: Final = [each.stage for each in CRITERIA].index(Stage.JSON)
 """Position of the criterion that looks for an object."""
 
@@ -186,9 +184,23 @@ def before_judge(
         for each in transforms:
             subject = replace(transformed(each, subject), whole=None)
     except TransformError as error:
-        return replace(_result(NO_CRITERIA, subject, ()), raw_output=raw_output, checks=(failed(error),))
+        return _untransformed(raw_output, error)
     result = _result(case, subject, checks)
-    return replace(result, raw_output=raw_output, checked=Checked(subject.text, subject.is_value))
+    return replace(result, raw_output=raw_output, checked=CheckedOutput(subject.text, subject.is_value))
+
+
+def _untransformed(raw_output: str, error: TransformError) -> ValidationResult:
+    """The verdict on an output that could not be changed: the row of one check, which fails it."""
+    why = "the answer could not be transformed"
+    return ValidationResult(
+        status=CaseStatus.PASSED,  # of the stages, until `with_checks`
+        passed=True,
+        decided_by=NO_CHECK,
+        message="",
+        stages=tuple(StageResult(stage, StageOutcome.SKIPPED, why) for stage in STAGE_TABLE),
+        raw_output=raw_output,
+        checks=(failed(error),),
+    )
 
 
 def judge_question(expected: Any, result: ValidationResult) -> Question:

@@ -57,7 +57,7 @@ def test_what_cannot_be_changed_says_why(transform: Transform, output: str, retu
 
 def test_stages_and_checks_see_what_a_transform_made() -> None:
     """The answer is kept beside it; the transform of the model comes first."""
-    case = {"expected": {"n": 2}, "checks": [{"contains": "Paris", "json_path": "$.name"}]}
+    case: dict[str, Any] = {"expected": {"n": 2}, "checks": [{"contains": "Paris", "json_path": "$.name"}]}
     case |= {"transform": {"json_pointer": "/city"}, "expected": {"name": "Paris", "n": 2}}
     answer = '{"data": {"city": {"name": "Paris", "n": 2}}}'
     result = before_judge(case, answer, transforms=[Transform(json_pointer="/data")])
@@ -69,12 +69,14 @@ def test_stages_and_checks_see_what_a_transform_made() -> None:
 @pytest.mark.parametrize("at_least", [None, 0.1])
 def test_an_answer_that_cannot_be_changed_fails_its_case(at_least: float | None) -> None:
     """Nothing else is looked for, and no score makes up for it."""
-    case = {"regex_pattern": "^x", "checks": [{"contains": "a"}], "transform": {"json_pointer": "/a"}}
+    case: dict[str, Any] = {"regex_pattern": "^x", "reference": "a", "checks": [{"contains": "a"}]}
+    case |= {"transform": {"json_pointer": "/a"}}
     result = with_checks(before_judge(case, "a"), at_least)
     assert (result.status, result.decided_by, result.raw_output) == ("failed_checks", "checks", "a")
     assert [(row.name, row.score) for row in result.checks] == [("transform", 0.0)]
     assert "no JSON in the output" in result.message
     assert {stage.outcome for stage in result.stages} == {"skipped"}
+    assert (len(result.stages), result.metrics) == (6, {})
 
 
 def test_a_check_with_a_transform_that_fails_passes_nothing() -> None:
