@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -36,8 +37,9 @@ Check = dict[str, Any]
 T = TypeVar("T")
 
 
-def records_of(file: ForeignFile) -> list[InputRow]:
-    """Reads the objects of a data set; empty where a file is none.
+@lru_cache(1)
+def records_of(file: ForeignFile) -> Sequence[InputRow]:
+    """Reads the objects of a data set, once for all formats that look at them; empty where a file is none.
 
     Raises:
         InputError: it is broken.

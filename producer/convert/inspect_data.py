@@ -8,15 +8,20 @@ from typing import Any, Final
 
 import msgspec
 
+from producer.cases.bench_files import read_source
 from producer.convert.data_set import DATA_BYTES, Check, DataSet, any_of, literal, records_of, typed
 from producer.convert.report import Conversion, ForeignFile
 from producer.load.problems import InputRow, Place
+from producer.load.source import Source
 from shared.contracts.case_config import RunSettings
 from shared.errors import InputError
 
 CHOOSE: Final = "Answer with one of these choices. Your last line is ANSWER: LETTER, one of {}."
 """What is added to a question with choices, as the solver `multiple_choice` does."""
 _READABLE: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_HEADER: Final = "header.json"
+_BEGIN_BYTES: Final = 4_096
+"""Of a file, to see whether it is a log."""
 _ATTACHED: Final = "attachment://"
 
 
@@ -32,7 +37,7 @@ class _Message(msgspec.Struct):
     """A message of a sample, or of a model."""
 
     role: str = "user"
-    content: str | list[dict[str, Any]] = ""
+    content: str | list[dict[str, Any]] | None = None
     tool_calls: list[_ToolCall] | None = None
     tool_call_id: str | None = None
 
@@ -55,7 +60,7 @@ class _Usage(msgspec.Struct):
 class _Output(msgspec.Struct):
     """What a model returned."""
 
-    choices: list[_Choice] = []
+    choices: list[_Choice] | None = None
     usage: _Usage | None = None
     time: float | None = None
 
@@ -73,7 +78,8 @@ class Sample(msgspec.Struct):
     sandbox: Any = None
     setup: Any = None
     output: _Output | None = None
-    attachments: dict[str, str] = {}
+    scores: dict[str, Any] | None = None
+    attachments: dict[str, str] | None = None
 
 
 class _Named(msgspec.Struct):
@@ -118,8 +124,7 @@ def is_log(file: ForeignFile) -> bool:
         return True
     if file.path.suffix.lower() != ".json":
         return False
-    with file.path.open("rb") as stream:
-        begin = stream.read(4096)
+    begin = next(iter(Source(file.path).blocks()), b"")[:_BEGIN_BYTES]
     return begin.lstrip().startswith(b"{") and b'"eval"' in begin and b'"version"' in begin
 
 
@@ -141,11 +146,11 @@ def convert_log(file: ForeignFile) -> Conversion:
     """
     log, place = _read_log(file), Place(str(file.path))
     data = DataSet(file)
-    scorers = log.eval.scorers or []
+    samples = log.samples or []
+    scorers = log.eval.scorers or [_Named(name) for name in (samples[0].scores if samples else None) or ()]
     for each in scorers:
         if each.name not in _SCORERS:
             data.leave(place, f"scorer {each.name}", "it is code of the task: write it as a check")
-    samples = log.samples or []
     ids = {(sample.id, sample.epoch) for sample in samples}
     for sample in samples:
         if sample.epoch == 1 or (sample.id, 1) not in ids:
@@ -205,45 +210,25 @@ def _read_log(file: ForeignFile) -> Log:
     name = str(file.path)
     try:
         if file.path.suffix.lower() != ".eval":
-            return msgspec.convert(json.loads(_bounded(file.path.read_bytes(), name)), Log, strict=False)
+            text = read_source(Source(file.path), DATA_BYTES).text
+            return msgspec.convert(json.loads(text), Log, strict=False)
         with zipfile.ZipFile(file.path) as archive:
             if any(each.compress_type not in _READABLE for each in archive.infolist()):
                 hint = f"inspect log convert --to json --output-dir . {file.path.name}"
                 raise InputError(f"{name}: compressed in a way that Python cannot read", hint=hint)
             entries = sorted(each for each in archive.namelist() if each.startswith("samples/"))
-            log = msgspec.convert(json.loads(_member(archive, "header.json", name)), Log, strict=False)
-            left, samples = DATA_BYTES, list[Sample]()
-            for entry in entries:
-                left -= archive.getinfo(entry).file_size
-                if left < 0:
-                    raise InputError(f"{name}: more than {DATA_BYTES >> 20} MiB of samples", hint="split it")
-                samples.append(msgspec.convert(json.loads(archive.read(entry)), Sample, strict=False))
-            log.samples = samples
+            if sum(archive.getinfo(each).file_size for each in (_HEADER, *entries)) > DATA_BYTES:
+                raise InputError(f"{name}: more than {DATA_BYTES >> 20} MiB", hint="split it")
+            log = msgspec.convert(json.loads(archive.read(_HEADER)), Log, strict=False)
+            read = (json.loads(archive.read(each)) for each in entries)
+            log.samples = [msgspec.convert(each, Sample, strict=False) for each in read]
             return log
-    except zipfile.BadZipFile:
-        raise InputError(
-            f"{name}: not a log of Inspect", hint="it should be a zip file with header.json"
-        ) from None
-    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or error}") from None
+    except (zipfile.BadZipFile, KeyError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InputError(
             f"{name}: not a log of Inspect: {error}", hint="write it again with Inspect"
         ) from None
-
-
-def _bounded(content: bytes, name: str) -> bytes:
-    """The content of a log of a bounded size."""
-    if len(content) > DATA_BYTES:
-        raise InputError(f"{name}: larger than {DATA_BYTES >> 20} MiB", hint="write it as .eval")
-    return content
-
-
-def _member(archive: zipfile.ZipFile, entry: str, name: str) -> bytes:
-    """An entry of a log."""
-    if entry not in archive.namelist():
-        raise InputError(f"{name}: a log without {entry}", hint="it was not finished: inspect log recover")
-    if archive.getinfo(entry).file_size > DATA_BYTES:
-        raise InputError(f"{name}: {entry} is larger than {DATA_BYTES >> 20} MiB", hint="split it")
-    return archive.read(entry)
 
 
 def _add_case(data: DataSet, sample: Sample, place: Place, scorers: Sequence[_Named]) -> None:
@@ -287,7 +272,7 @@ def _text(content: Any, sample: Sample, kind: str = "text") -> str:
     if isinstance(content, list):
         return "\n".join(_text(part.get(kind), sample) for part in content if part.get("type") == kind)
     text = content if isinstance(content, str) else ""
-    return sample.attachments.get(text.removeprefix(_ATTACHED), text) if text.startswith(_ATTACHED) else text
+    return (sample.attachments or {}).get(text.removeprefix(_ATTACHED), text)
 
 
 def _call(call: _ToolCall) -> dict[str, Any]:
@@ -299,7 +284,7 @@ def _call(call: _ToolCall) -> dict[str, Any]:
 def _record(data: DataSet, sample: Sample, model: str, place: Place) -> None:
     """Records the answer of a sample, with what is known of its call."""
     output = sample.output or _Output()
-    message, usage = output.choices[0].message, output.usage or _Usage()
+    message, usage = (output.choices or [_Choice()])[0].message, output.usage or _Usage()
     is_listed = isinstance(message.content, list)
     data.record(
         place,

@@ -171,7 +171,7 @@ def _add_eval(data: DataSet, name: str, spec: _Eval, tags: Sequence[str]) -> Non
         data.files[VALIDATORS] = FUZZY_MATCH
 
 
-def _samples(data: DataSet, written: str, place: Place) -> list[InputRow]:
+def _samples(data: DataSet, written: str, place: Place) -> Sequence[InputRow]:
     """Reads the samples of an eval: beside the file, or in the folder `data` of its registry."""
     folder = data.file.path.parent
     roots = [folder, *([folder.parent / "data"] if folder.name == "evals" else [])]

@@ -355,6 +355,21 @@ def test_what_is_broken_is_named(tmp_path: Path, name: str, text: str, message: 
         converted(tmp_path / name, text)
 
 
+def test_a_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Archives say how large they are, and what is nested deep or missing is named."""
+    with zipfile.ZipFile(tmp_path / "bomb.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps(LOG))
+        archive.writestr("samples/1.json", " " * 100_000)
+    monkeypatch.setattr("producer.convert.inspect_data.DATA_BYTES", 50_000)
+    with pytest.raises(InputError, match="more than 0 MiB"):
+        read(tmp_path / "bomb.eval")
+    with pytest.raises(InputError, match="not a log of Inspect"):
+        converted(tmp_path / "deep.json", '{"version": 2, "eval": ' + "[" * 40_000)
+    for name in ("none.eval", "none.json"):
+        with pytest.raises(InputError, match="none"):
+            read(tmp_path / name)
+
+
 def test_a_format_can_be_forced(tmp_path: Path) -> None:
     """A file that fits several is what the reader says."""
     text = '[{"input": "a", "target": "b", "expected_output": "c"}]'
