@@ -11,7 +11,7 @@ import msgspec
 from producer.load.problems import Place, Problems, nearest
 from producer.text import shown
 from shared.contracts.checks import Check, Snippet, Transform
-from shared.contracts.transforms import script_of, with_source
+from shared.contracts.transform_config import script_of, with_source
 from shared.errors import WrongInput
 from shared.templates.template_rendering import render
 from shared.templates.template_texts import is_template

@@ -192,10 +192,8 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     """
     bench = _read(source, choice)
     outputs = _outputs(bench, choice)
-    models = _models(bench.config, choice, outputs)
+    models = [model for model in _models(bench.config, choice, outputs) if _is_chosen(model, choice)]
     chosen = choose_cases(bench, choice)
-    if choice.only is not None:
-        models = [model for model in models if any(item.model == model for item in choice.only)]
     shared_vars = _shared_vars(bench.config.vars)
     fixed = choice.settings is not None and choice.settings.temperature is not None
     calls = merged_calls(bench.config, models, bench.prompts, fixed_temperature=fixed)
@@ -232,6 +230,11 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     if not plan.total:
         raise InputError("nothing is left to run", hint="what failed before is not in the file any more")
     return plan
+
+
+def _is_chosen(model: str, choice: CaseChoice) -> bool:
+    """Whether a model has items that are run."""
+    return choice.only is None or any(item.model == model for item in choice.only)
 
 
 def _read(source: Source, choice: CaseChoice) -> Bench:

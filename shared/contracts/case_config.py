@@ -36,7 +36,7 @@ from shared.contracts.code_config import CaseFiles, Code
 from shared.contracts.http_config import HttpConfig
 from shared.contracts.merged_options import merge_headers
 from shared.contracts.prompts import Conversation, Prompts
-from shared.contracts.transforms import TransformConfig
+from shared.contracts.transform_config import TransformConfig
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 from shared.upstream.model_target import DEFAULT_TIMEOUT_S, FLEX_TIMEOUT_S, ModelTarget
 from shared.upstream.prices import FLEX, GivenPrice

@@ -22,7 +22,7 @@ from shared.contracts.case_vocabulary import (
     pattern_error,
     why_not_json,
 )
-from shared.contracts.transforms import TransformConfig
+from shared.contracts.transform_config import TransformConfig
 
 __all__ = ["Case", "CaseStatus", "Stage"]
 

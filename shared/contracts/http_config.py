@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from shared.contracts.call_options import check_headers
 from shared.contracts.cases import Encodable, Text, is_json
-from shared.contracts.transforms import Pointer, template_text
+from shared.contracts.transform_config import Pointer, template_text
 from shared.scrubbing import is_secret_field
 from shared.templates.template_texts import MARKS
 from shared.upstream.addresses import NO_ADDRESS, address_problem

@@ -13,7 +13,7 @@ BOUNDS: Final = {
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
     "public class names with two meanings": 0,
-    "modules": 660,
+    "modules": 663,
     "lines of producer/schemas": 389,
 }
 """The most that each figure may be; the others are for information."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 from shared.codecs.json_pointers import at
 from shared.contracts.case_vocabulary import why_not_json
 from shared.contracts.checks import Transform
-from shared.contracts.transforms import script_of
+from shared.contracts.transform_config import script_of
 from shared.errors import CheckUnusableError, WrongInput
 from shared.templates.template_rendering import render
 from worker.validation.case_verdict import CheckResult, CheckSandbox

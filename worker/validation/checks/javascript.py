@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.contracts.checks import Check
-from shared.contracts.transforms import script_of
+from shared.contracts.transform_config import script_of
 from shared.errors import CheckUnusableError
 from worker.validation.case_verdict import CheckSandbox, Returned
 from worker.validation.checks.kind import FAILED, PASSED, Label, Score, Subject, no, titled

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from shared.contracts.case_vocabulary import why_not_json
 from shared.contracts.checks import MAX_NAME_CHARS, Check
-from shared.contracts.transforms import TransformConfig
+from shared.contracts.transform_config import TransformConfig
 from shared.errors import ConfigError, WrongInput
 from worker.validation.checks.kind import CheckKind, Held, Path
 from worker.validation.checks.table import CHECK_KINDS

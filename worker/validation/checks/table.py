@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from shared.contracts.transforms import FunctionName, JavaScript
+from shared.contracts.transform_config import FunctionName, JavaScript
 from worker.validation.checks.bleu import References, bleu
 from worker.validation.checks.called_tools import TOOL_CALL, TOOL_CALLS, tool_call_title, tool_calls_title
 from worker.validation.checks.combinations import ALL, ANY, MEAN, NOT, not_title
