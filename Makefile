@@ -18,7 +18,7 @@ ACTIONLINT   := tests/deploy/actionlint
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run worker up flower doctor bench bench-growth bench-peers bench-guard performance gallery golden scaling test test-unit test-integration test-e2e test-chaos reliability soak cover fuzz \
+.PHONY: help install demo run worker up flower doctor bench bench-growth bench-peers bench-guard performance gallery golden convert-oracle scaling test test-unit test-integration test-e2e test-chaos reliability soak cover fuzz \
         check check-deploy structure format lint types contracts docs-check lock dist \
         install-systemd uninstall-systemd clean distclean
 

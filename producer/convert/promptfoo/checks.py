@@ -8,11 +8,10 @@ from typing import Any, Final
 from producer.convert.nunjucks import KnownVariables, is_nunjucks, to_jinja
 from producer.convert.promptfoo.assertion_types import TYPES
 from producer.convert.promptfoo.csv_rows import split_texts
-from producer.convert.promptfoo.functions import Functions
+from producer.convert.promptfoo.functions import Functions, to_transform
 from producer.convert.promptfoo.patterns import to_python
 from producer.convert.promptfoo.providers import model_name, script_of
 from producer.convert.promptfoo.suite import Assertion
-from producer.convert.promptfoo.transforms import to_transform
 from producer.convert.promptfoo.written import WrittenElements, WrittenGrader, WrittenTool, read
 from producer.load.yaml_text import parse_yaml
 from shared.errors import WrongInput

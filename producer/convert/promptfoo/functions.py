@@ -1,12 +1,14 @@
-"""Writes the validators file of a bench: the Python of assertions as functions that return a verdict."""
+"""Takes code over: Python as functions of a validators file, transforms of answers."""
 
 import ast
 from dataclasses import dataclass, field
 from textwrap import indent
-from typing import Final
+from typing import Any, Final
 
 from producer.cases.bench_config import check_validators
 from producer.cases.bench_files import VALIDATORS_BYTES, TextFile, read_beside
+from producer.convert.promptfoo.named_files import FILE
+from producer.convert.promptfoo.providers import script_of
 from producer.convert.report import ForeignFile
 from shared.errors import UsageError, WrongInput
 
@@ -106,6 +108,29 @@ class Functions:
             self._wrappers.append(text)
             self._names[key] = name
         return self._names[key]
+
+
+def to_transform(written: Any, functions: Functions) -> dict[str, Any]:
+    """Translates a transform.
+
+    Args:
+        written: code, or the path of a file.
+        functions: of the validators file.
+
+    Raises:
+        WrongInput: it has no counterpart.
+    """
+    if not isinstance(written, str) or not written.strip():
+        raise WrongInput("it is no code")
+    if not written.startswith(FILE):
+        return {"javascript": written.strip()}
+    script = script_of(written)
+    if script is None:
+        raise WrongInput("its file is neither JavaScript nor Python")
+    path, _, function = script.path.partition(":")
+    if script.language == "python":
+        return {"python": functions.named_in(path, function or "get_transform")}
+    return {"javascript": {"file": path, **({"function": function} if function else {})}}
 
 
 def _verify(source: str, name: str) -> None:

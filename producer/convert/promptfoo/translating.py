@@ -11,13 +11,12 @@ from pydantic import ValidationError
 
 from producer.convert.nunjucks import KnownVariables, is_nunjucks, to_jinja
 from producer.convert.promptfoo.checks import Check, CheckContext, PerCase, to_check
-from producer.convert.promptfoo.functions import Functions
+from producer.convert.promptfoo.functions import Functions, to_transform
 from producer.convert.promptfoo.named_files import FILE
 from producer.convert.promptfoo.prompt_templates import PromptWriter, late_messages, parsed_messages
 from producer.convert.promptfoo.providers import to_model
 from producer.convert.promptfoo.reading import GENERATOR, read_suite
 from producer.convert.promptfoo.suite import Assertion, Provider, Suite, Test
-from producer.convert.promptfoo.transforms import to_transform
 from producer.convert.promptfoo.written import (
     WrittenModelConfig,
     WrittenRunOptions,
