@@ -21,7 +21,7 @@ LEDGER: Final = (
     "del exists get set unlink persist pexpire pexpireat pttl strlen scan",
     "hdel hexists hget hgetall hincrby hlen hmget hscan hset hsetnx hvals",
     "lindex llen lpop lpush lrange lrem rpush",
-    "blpop expire xadd xtrim",  # of `proctor serve`
+    "blpop expire xadd xrange xrevrange xtrim",  # of `proctor serve`
     "sadd scard sismember smembers srem sunion",
     "zadd zcard zpopmin zrandmember zrange zrangebyscore zrem zremrangebyscore zrevrange zscore",
 )

@@ -32,6 +32,7 @@ RARE: Final = {
     "client|setinfo": "the client library introduces itself",
     "waitaof": "a submit waits for the disk",
     "blpop": "`proctor serve` waits for runs that end",
+    "expire": "`proctor runs forget` writes texts anew",
     "memory|usage": "the largest runs of a server that is full",
 }
 """Rights that neither a script nor the runs below use, and what does."""
