@@ -259,6 +259,11 @@ def test_a_killed_server_costs_no_turn(service: Service, cli: Cli) -> None:
         assert [future.result(30).etag for future in sent] == [str(at + 1) for at in range(50)]
         with pytest.raises(TurnError, match="is empty"):
             producer.send({"threadId": "t", "message": ""}).result(30)
+    said = {"threadId": "t", "message": "once", "clientRequestId": "one", "thread_memento_etag": "50"}
+    answers = [each.ask("POST", "/v1/turns", said) for each in (service, other, service)]
+    assert [(answer.status, answer.body["etag"]) for answer in answers] == [(200, "51")] * 3
+    stale = other.ask("POST", "/v1/turns", said | {"clientRequestId": "two"})
+    assert (stale.status, stale.body["error"]["code"]) == (409, "etag_conflict")
     turns = [{"threadId": "k", "message": f"{at}", "clientRequestId": f"r{at}"} for at in range(200)]
     first = service.ask("POST", "/v1/turns?wait=0", {"turns": turns})
     assert first.status == 202
