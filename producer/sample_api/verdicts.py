@@ -12,11 +12,17 @@ EXPECTED = "Expected: "
 ACTUAL = "Actual: "
 CRITERION = "Criterion: "
 OUTPUT = "Output: "
+CHOICES = "Choices: "
 ANSWER_A, ANSWER_B = "Answer A: ", "Answer B: "
 BRIEF = ("nothing else", "brief", "short", "concise", "one word")
 """Parts of criteria that are about length."""
 LENGTHS = ((3, 1.0), (6, 0.8), (12, 0.6))
 """Words of an output, at most, and the score that it has then."""
+_GRADED_KEY = re.compile(
+    r'"choice"|"steps"|"score": a whole|"(?P<part>relevant|supported|attributed)"|"(?P<passage>useful)"'
+)
+"""What tells the questions of graded checks apart: the keys of their replies."""
+_SENTENCE = re.compile(r"\w[^.!?]*[.!?]?")
 _WORDS = re.compile(r"[^\W_]+")
 
 
@@ -60,6 +66,45 @@ def grade(model: str, prompt: str) -> str | None:
     if is_hasty(model):
         score, reason = float(bool(output)), "It reads well."
     return json.dumps({"reason": reason, "score": score})
+
+
+def graded(system: str, prompt: str) -> str | None:
+    r"""Answers a graded check, in the form that its system message names; None for other questions.
+
+    What shares no long word with the first line of the question is not the same, relevant or supported.
+
+    >>> graded('{"choice": "yes" if …, else "no"}', 'Criterion: "Names Paris."\nOutput: "It is Paris."')
+    '{"reason": "They share a word.", "choice": "yes"}'
+    >>> graded('{"parts": [{"statement": "…", "relevant": …}]}', 'Question: "Why?"\nOutput: "It rains. Bye."')
+    '{"parts": [{"statement": "It rains.", "relevant": false}, {"statement": "Bye.", "relevant": false}]}'
+    """
+    key = _GRADED_KEY.search(system)
+    if key is None:
+        return None
+    first, *others = [line.partition(": ")[2] for line in prompt.splitlines()]
+    if key["part"] or key["passage"]:
+        what = json.loads(others[-1] if key["part"] else first)
+        parts = _SENTENCE.findall(what) if key["part"] else [each["text"] for each in what]
+        about = first if key["part"] else others[0]
+        name, verdict = ("statement", key["part"]) if key["part"] else ("passage", key["passage"])
+        named = parts if key["part"] else range(1, len(parts) + 1)
+        found = [{name: each, verdict: _shares(about, text)} for each, text in zip(named, parts, strict=True)]
+        return json.dumps({"parts": found})
+    if key[0] == '"steps"':
+        return json.dumps({"steps": ["Read the output.", "Compare it with the criteria."]})
+    is_good = _shares(first, others[-1])
+    usual = ("yes", "no") if '"yes"' in system else ("same", "disagree")
+    yes, *_, no = _object(prompt, CHOICES) or usual
+    reason = "They share a word." if is_good else "They share no word."
+    if key[0] == '"choice"':
+        return json.dumps({"reason": reason, "choice": yes if is_good else no})
+    return json.dumps({"reason": reason, "score": 8 if is_good else 3})
+
+
+def _shares(one: str, other: str) -> bool:
+    """Whether two texts have a word in common that is not short."""
+    shared = set(_WORDS.findall(one.casefold())).intersection(_WORDS.findall(other.casefold()))
+    return any(len(word) > len("the") for word in shared)
 
 
 def comparison(model: str, prompt: str) -> str | None:
