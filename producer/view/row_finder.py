@@ -13,9 +13,9 @@ from producer.row_filter import RowFacts, RowFilter
 from producer.row_reader import RowReader, state_of
 
 MOST_KEPT: Final = 200_000
-"""Rows of a run up to which their facts are kept, in some 100 MB; of larger ones only what is found."""
-MOST_TABLES: Final = 3
-"""Runs whose facts are kept; once more for filters of large texts."""
+"""Rows of a run up to which their facts are kept, in some 150 MB; of larger ones only what is found."""
+MOST_TABLES: Final = 2
+"""Tables of facts that are kept: of a run, what most filters look at, and apart from it large texts."""
 MOST_FINDS: Final = 16
 """Filters whose results are kept."""
 BUDGET_S: Final = 0.2

@@ -252,7 +252,7 @@ class Pages:
     def _sides(self, runs: Sequence[str], baseline: str) -> list[RunInfo]:
         """Returns runs in their order in time, but for the baseline, which comes first."""
         infos = map(self._access.impatient_store.info, runs)
-        return sorted(infos, key=lambda info: (info.run != baseline, info.created_ms))
+        return sorted(infos, key=lambda info: (info.run != baseline, info.created_ms, info.run))
 
     def _compare_cases(self, runs: Sequence[str], asked: QueryParams) -> bytes:
         grid = self._grids.get(self._access.impatient_store, self._sides(runs, asked.baseline))
