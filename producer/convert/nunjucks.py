@@ -8,15 +8,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from shared.contracts.case_vocabulary import MAX_INPUT_CHARS
 from shared.errors import WrongInput
 
 MISSING: Final = object()
 """The value of a variable that a case does not have."""
-_PARTIAL: Final = re.compile(r"\{%[^%]*$|\{\{[^}]*$|\{#[^#]*$", re.MULTILINE)
-_RAW: Final = re.compile(r"\{%-?\s*raw\s*-?%\}.*?\{%-?\s*endraw\s*-?%\}", re.DOTALL)
+_MARKS: Final = ("{{", "}"), ("{%", "%"), ("{#", "#")
+"""How tags begin, and what has to follow on their line: else promptfoo sends the text as it is."""
+_LINES: Final = re.compile(r"[\n\r\u2028\u2029]")
+_OPEN: Final = re.compile(r"\{[{%#]")
+_RAW: Final = re.compile(r"\{%-?\s*raw\s*-?%\}")
 _TAG: Final = re.compile(
     r"\{#.*?#\}|\{%-?\s*(?:raw|verbatim)\s*-?%\}.*?\{%-?\s*end(?:raw|verbatim)\s*-?%\}"
-    r"|(?P<open>\{\{-?|\{%-?)(?P<code>(?:\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|.)*?)(?P<close>-?\}\}|-?%\})",
+    r"|(?P<open>\{\{-?|\{%-?)(?P<code>(?:\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|[^\"'])*?)(?P<close>-?\}\}|-?%\})",
     re.DOTALL,
 )
 _TOKEN: Final = re.compile(
@@ -179,13 +183,23 @@ def to_jinja(text: str, variables: KnownVariables) -> str:
     Traceback (most recent call last):
     shared.errors.WrongInput: && is no operator of Nunjucks (write and)
     """
-    if _PARTIAL.search(text) and not _RAW.search(text):
+    if len(text) > MAX_INPUT_CHARS:
+        raise WrongInput(f"it has more than {MAX_INPUT_CHARS:,} characters")
+    if not _RAW.search(text) and any(map(_is_partial, _LINES.split(text))):
         return f"{{% raw %}}{text}{{% endraw %}}"
     parts, at, local = list[str](), 0, set[str]()
-    for tag in _TAG.finditer(text):
+    while found := _OPEN.search(text, at):
+        tag = _TAG.match(text, found.start())
+        if tag is None:
+            raise WrongInput(f"{found[0]} is not closed")
         parts += [text[at : tag.start()], _tag(tag, variables, local)]
         at = tag.end()
     return "".join([*parts, text[at:]])
+
+
+def _is_partial(line: str) -> bool:
+    """Whether a tag begins in a line and does not end there."""
+    return any(start in line and end not in line[line.rindex(start) + 2 :] for start, end in _MARKS)
 
 
 def _tag(tag: re.Match[str], variables: KnownVariables, local: set[str]) -> str:

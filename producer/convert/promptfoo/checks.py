@@ -92,8 +92,11 @@ def to_check(assertion: Assertion, context: CheckContext) -> Check | None:
     try:
         return _translated(assertion, context)
     except WrongInput as error:
-        context.left.append((assertion, f"assertion {assertion.type}", error.args[0]))
-        return None
+        reason = error.args[0]
+    except (ValueError, TypeError, OverflowError, AttributeError):
+        reason = "its value is not of the kind that it needs"
+    context.left.append((assertion, f"assertion {assertion.type}", reason))
+    return None
 
 
 def _translated(assertion: Assertion, context: CheckContext) -> Check | None:

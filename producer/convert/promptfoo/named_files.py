@@ -121,6 +121,10 @@ class NamedFiles:
         Raises:
             InputError: there is none, or one is outside of the folder.
         """
+        path = PurePath(written.removeprefix(FILE))
+        if PATTERN.search(str(path)) and (path.is_absolute() or ".." in path.parts):
+            what = f"{shown(str(path))} is a pattern that leads out of the folder of the configuration"
+            raise place.error(what, "copy the files there")
         return data_files(self._file.path, [(place, written.removeprefix(FILE))])
 
     def loaded(self, written: str, place: Place) -> Any:

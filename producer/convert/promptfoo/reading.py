@@ -103,7 +103,7 @@ class _Reader:
         targets = "targets" if "targets" in document else "providers"
         return Suite(
             place,
-            written.description,
+            str(written.description or ""),
             list(
                 self._providers(
                     written.providers if written.targets is None else written.targets, place.at(targets)
@@ -147,7 +147,7 @@ class _Reader:
         yield Provider(
             place,
             str(written.id),
-            written.label,
+            _name(written.label),
             self._named.resolved(mapping(written.config), place),
             [str(each) for each in written.prompts] if isinstance(written.prompts, list) else None,
             _number(written.delay) or 0,
@@ -172,7 +172,7 @@ class _Reader:
         config: Mapping[str, Any] = {}
         if isinstance(written, dict):
             given = read(WrittenPrompt, written)
-            label = given.label or (given.id if given.raw else None)
+            label = _name(given.label) or (_name(given.id) if given.raw else None)
             config = mapping(given.config)
             written = given.raw or given.id
         if not isinstance(written, str):
@@ -362,7 +362,7 @@ class _Reader:
                 if isinstance(settings, str):
                     settings = self._named.loaded(settings, here)
                 tests = list(self._tests(found.tests, here.at("tests"))) or [Test(here)]
-                for number, each in enumerate(settings or [{}]):
+                for number, each in enumerate(settings if isinstance(settings, list) and settings else [{}]):
                     data = self._test(mapping(each), here.at("config", number))
                     yield from (_merged(data, test) for test in tests)
 
@@ -436,6 +436,11 @@ def _flat(value: Any) -> list[Any]:
     if not isinstance(value, list):
         return [] if value is None else [value]
     return [inner for each in value for inner in (each if isinstance(each, list) else [each])]
+
+
+def _name(value: Any) -> str | None:
+    """What something is called; None for what is no text or number."""
+    return str(value) if isinstance(value, str | int | float) and value != "" else None
 
 
 def _number(value: Any) -> float | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
+from math import prod
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -134,10 +135,10 @@ class _Translation:
         """How it is run."""
         options = read(WrittenRunOptions, self.suite.options)
         settings = dict[str, Any]()
-        if options.repeat and options.repeat != 1:
-            settings["repeat"] = int(options.repeat)
-        if options.max_concurrency:
-            settings["concurrency"] = min(int(options.max_concurrency), MOST_CONCURRENCY)
+        if _whole(options.repeat) > 1:
+            settings["repeat"] = _whole(options.repeat)
+        if _whole(options.max_concurrency):
+            settings["concurrency"] = min(_whole(options.max_concurrency), MOST_CONCURRENCY)
         if options.cache is False:
             settings["cache"] = False
         if isinstance(options.timeout_ms, int | float) and options.timeout_ms > 0:
@@ -256,13 +257,13 @@ class _Translation:
         merged = {**self.suite.default.vars, **test.vars}
         is_fixed = self._options(test).disable_var_expansion
         several = {} if is_fixed else {key: value for key, value in merged.items() if _is_several(value)}
-        found = list[_Combination]()
-        for chosen in product(*several.values()):
-            found.append(self._combined(test, {**merged, **dict(zip(several, chosen, strict=True))}))
-            if len(found) > MOST_CASES:
-                what = f"more than {MOST_CASES:,} combinations of variables"
-                raise test.place.error(what, "write fewer values")
-        return found
+        if prod(map(len, several.values())) > MOST_CASES:
+            what = f"more than {MOST_CASES:,} combinations of variables"
+            raise test.place.error(what, "write fewer values")
+        return [
+            self._combined(test, {**merged, **dict(zip(several, chosen, strict=True))})
+            for chosen in product(*several.values())
+        ]
 
     def _combined(self, test: Test, values: Mapping[str, Any]) -> _Combination:
         """One case, with variables in variables filled in."""
@@ -369,7 +370,7 @@ class _Translation:
         metadata = {**default.metadata, **test.metadata}
         given |= {"metadata": metadata} if metadata else {}
         repeat = self._options(test).repeat
-        given |= {"repeat": int(repeat)} if repeat else {}
+        given |= {"repeat": _whole(repeat)} if _whole(repeat) > 0 else {}
         given |= {"transform": each} if (each := self._transform(test)) else {}
         given |= {"default_checks": False} if is_without and defaults else {}
         given |= {"checks": checks} if checks else {}
@@ -422,6 +423,11 @@ def _tools(provider: Provider) -> list[Any]:
     config = read(WrittenModelConfig, provider.config)
     tools = config.tools or config.functions
     return tools if isinstance(tools, list) else []
+
+
+def _whole(value: Any) -> int:
+    """A whole number; 0 for anything else."""
+    return int(value) if isinstance(value, int | float | str) and str(value).isdigit() else 0
 
 
 def _text(output: Any) -> str:
