@@ -203,19 +203,20 @@ class Service:
 
     async def turns(self, request: web.Request) -> web.StreamResponse:
         """Decides turns, and waits for the decisions."""
-        gatherer = self._open_gatherer(request)
-        body = read_turns(await self._body(request))
+        gatherer, waits, deadline_s = self._open_gatherer(request), _waits(request), self._deadline_s(request)
+        body = read_turns(await self._body(request, deadline_s))
         if wants_events(request):
             if body.is_list:
                 raise InputError("body: events are of one turn", hint="send a turn, or take JSON")
-            return await self._streamed(request, gatherer, body.turns[0], lambda found, _: of_turn(found))
-        if not _waits(request):
+            [turn] = body.turns
+            return await self._streamed(request, gatherer, turn, deadline_s, lambda found, _: of_turn(found))
+        if not waits:
             accepted = self._accepted(gatherer.accept(body.turns, is_kept=True))
             return reply(AcceptedReply(await accepted.ids), 202)
         waiting = self._accepted(gatherer.accept(body.turns))
-        found = await self._decided(request, waiting)
+        found = await _decided(waiting, deadline_s)
         if found is None:
-            return self._late(request, waiting)
+            return self._late(waiting, deadline_s)
         return of_turns(found) if body.is_list else of_turn(found[0])
 
     async def turn(self, request: web.Request) -> web.Response:
@@ -226,20 +227,20 @@ class Service:
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         """Decides the turn of a packet, as the document's server does."""
-        gatherer = self._open_gatherer(request)
-        packet, turn = read_packet(await self._body(request))
+        gatherer, deadline_s = self._open_gatherer(request), self._deadline_s(request)
+        packet, turn = read_packet(await self._body(request, deadline_s))
         found: Sequence[ServedTurn]
         if packet.is_stored and wants_events(request):
-            return await self._streamed(request, gatherer, turn, partial(_of_packet, packet))
+            return await self._streamed(request, gatherer, turn, deadline_s, partial(_of_packet, packet))
         if not packet.is_stored:
             policy = self._options.summary_policy
             found = [await asyncio.to_thread(decide_only, self._access, request[NAMESPACE], turn, policy)]
             ids = [f"{uuid4()}.0"]
         else:
             waiting = self._accepted(gatherer.accept([turn]))
-            decided = await self._decided(request, waiting)
+            decided = await _decided(waiting, deadline_s)
             if decided is None:
-                return self._late(request, waiting)
+                return self._late(waiting, deadline_s)
             found, ids = decided, await waiting.ids
         return _of_packet(packet, found[0], ids[0])
 
@@ -270,7 +271,7 @@ class Service:
     async def submit_run(self, request: web.Request) -> web.Response:
         """Submits a file as a run: the body is its content."""
         name = request.query.get("name", "")
-        content = await self._body(request)
+        content = await self._body(request, self._deadline_s(request))
         key = request.headers.get("Idempotency-Key", "")
         submitted = await asyncio.to_thread(
             submit_content, self._access, content, request[NAMESPACE], name=name, idempotency_key=key
@@ -294,14 +295,31 @@ class Service:
         await response.write_eof()
         return response
 
-    async def _body(self, request: web.Request) -> bytes:
+    def _deadline_s(self, request: web.Request) -> float:
+        """Reads how long a caller waits, before anything of its request counts.
+
+        Raises:
+            HTTPBadRequest: that is no time to wait.
+        """
+        text = request.query.get("timeout_s")
+        if text is None:
+            return self._options.deadline_s
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = 0.0
+        if not SHORTEST_WAIT_S <= seconds <= LONGEST_WAIT_S:
+            what = f"timeout_s is a number of seconds from {SHORTEST_WAIT_S:g} to {LONGEST_WAIT_S:g}"
+            raise web.HTTPBadRequest(reason=what)
+        return seconds
+
+    async def _body(self, request: web.Request, within_s: float) -> bytes:
         """Reads the body of a request, which a caller has to send within its deadline."""
-        if (
-            request.content.is_eof()
-        ):  # it came with the head, as most do: a timer would be a tenth of the work
+        # Most come with the head, and a timer would be a tenth of the work.
+        if request.content.is_eof():
             return await request.read()
         try:
-            async with asyncio.timeout(_deadline_of(request, self._options.deadline_s)):
+            async with asyncio.timeout(within_s):
                 return await request.read()
         except TimeoutError:
             raise web.HTTPRequestTimeout(reason="the body did not come within the deadline") from None
@@ -337,6 +355,7 @@ class Service:
         request: web.Request,
         gatherer: Gatherer,
         turn: AcceptedTurn,
+        deadline_s: float,
         finished: Callable[[ServedTurn, str], web.Response],
     ) -> web.StreamResponse:
         """Decides a turn, and sends its answer while it is written."""
@@ -345,9 +364,9 @@ class Service:
         streamed = StreamedTurn(
             waiting,
             pieces,
-            _deadline_of(request, self._options.deadline_s),
+            deadline_s,
             lambda found: finished(found, waiting.ids.result()[0]),
-            lambda: self._late(request, waiting),
+            lambda: self._late(waiting, deadline_s),
         )
         return await stream(request, streamed)
 
@@ -356,19 +375,18 @@ class Service:
         self._metrics.accepted(waiting)
         return waiting
 
-    async def _decided(self, request: web.Request, waiting: Waiting) -> Sequence[ServedTurn] | None:
-        """Waits for results until the deadline of a request; None if it passes."""
-        deadline_s = _deadline_of(request, self._options.deadline_s)
-        done, _ = await asyncio.wait([waiting.results], timeout=deadline_s)
-        return waiting.results.result() if done else None
-
-    def _late(self, request: web.Request, waiting: Waiting) -> web.Response:
+    def _late(self, waiting: Waiting, deadline_s: float) -> web.Response:
         """Says that turns will be decided later than their caller waits."""
         self._metrics.late(waiting)
         ids = waiting.ids.result() if waiting.ids.done() and not waiting.ids.exception() else []
-        deadline_s = _deadline_of(request, self._options.deadline_s)
         what = f"no decision within {deadline_s:g} s; the turns count, and are decided later"
         return reply(ErrorReply(ServiceError("deadline", what), ids=ids), 504)
+
+
+async def _decided(waiting: Waiting, within_s: float) -> Sequence[ServedTurn] | None:
+    """Waits for results; None if they take longer."""
+    done, _ = await asyncio.wait([waiting.results], timeout=within_s)
+    return waiting.results.result() if done else None
 
 
 def _of_packet(packet: ChatPacket, found: ServedTurn, row_id: str) -> web.Response:
@@ -399,25 +417,6 @@ def _waits(request: web.Request) -> bool:
     if text not in {"0", "1"}:
         raise web.HTTPBadRequest(reason="wait is 0 or 1")
     return text == "1"
-
-
-def _deadline_of(request: web.Request, usual_s: float) -> float:
-    """Reads how long a caller waits.
-
-    Raises:
-        HTTPBadRequest: that is no time to wait.
-    """
-    text = request.query.get("timeout_s")
-    if text is None:
-        return usual_s
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not SHORTEST_WAIT_S <= seconds <= LONGEST_WAIT_S:
-        what = f"timeout_s is a number of seconds from {SHORTEST_WAIT_S:g} to {LONGEST_WAIT_S:g}"
-        raise web.HTTPBadRequest(reason=what)
-    return seconds
 
 
 @asynccontextmanager

@@ -88,6 +88,9 @@ def test_turns_and_packets_are_decided_while_people_wait(service: Service) -> No
     assert (wrong.status, wrong.body["error"]["message"]) == (400, "turns[0]: message: is missing")
     assert ask("POST", "/v1/turns", "{").status == 400
     assert ask("POST", "/v1/turns", {"turns": []}).status == 400
+    never = {"threadId": "never", "message": "hm"}
+    assert ask("POST", "/v1/turns?timeout_s=soon", never).body["error"]["code"] == "bad_request"
+    assert ask("GET", "/v1/threads/never").status == 404, "what is refused does not count"
     assert ask("GET", "/v1/threads/t", token="").status == 401
 
     chat = ask("POST", "/v1/chat", PACKET | {"traceConfig": {"level": "debug"}}).body
