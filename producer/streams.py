@@ -43,6 +43,15 @@ def is_stream(text: str) -> bool:
     return text == STREAM or text.startswith((PREFIX, STREAM + AT))
 
 
+def namespace_of(name: str) -> str:
+    """Returns the namespace of a stream, or of a part of one; empty where the name says none.
+
+    >>> [namespace_of(name) for name in ("served:shop", "served:shop@1h", "served@1h")]
+    ['shop', 'shop', '']
+    """
+    return name.partition(AT)[0].removeprefix(STREAM).removeprefix(":")
+
+
 def window_of(store: RunStore, text: str, times: TimeSpan = ALL_TIMES) -> Window:
     """Finds the part of a stream that is meant.
 
@@ -58,13 +67,13 @@ def window_of(store: RunStore, text: str, times: TimeSpan = ALL_TIMES) -> Window
     """
     if exact := window_named(text):
         return exact
-    name, at, within = text.partition(AT)
+    _, at, within = text.partition(AT)
     if at:
         if times != ALL_TIMES:
             raise UsageError(f"{text} has its times already", hint="leave --since and --until out")
         since, _, until = within.partition("..")
         times = TimeSpan(since, until)
-    namespace = _namespace(store, name.removeprefix(STREAM).removeprefix(":"))
+    namespace = _known(store, namespace_of(text))
     now = now_ms()
     until_ms = min(now, time_ms(times.until, now)) if times.until else now
     if times.since:
@@ -91,7 +100,7 @@ def time_ms(text: str, now: int) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _namespace(store: RunStore, named: str) -> str:
+def _known(store: RunStore, named: str) -> str:
     """Returns the namespace of a stream; without a name that of the only one."""
     known = store.namespaces_served()
     if named in known or (len(known) == 1 and not named):

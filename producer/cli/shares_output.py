@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from msgspec import UNSET, Struct
-from msgspec.json import Decoder
+from msgspec import UNSET
 
 from producer.aggregate.turn_shares import ShareChange, SharesDocument, SharesSide, TurnShares, compare_shares
 from producer.atomic_file import atomic_file
@@ -15,16 +14,9 @@ from producer.report_files import ReportFile
 from producer.text import latency, percent, plural
 from shared.errors import UsageError
 from shared.runs import RunInfo, RunStore
-from shared.runs.served import window_named
+from shared.runs.served import ServedRow, window_named
 
 COLUMNS: Final = ("", "A", "B", "CHANGE", "INTERVAL")
-
-
-class _Thread(Struct, rename="camel"):
-    thread_id: str = ""
-
-
-_thread: Final = Decoder(_Thread).decode
 
 
 def compare_turns(
@@ -70,17 +62,13 @@ def compare_turns(
 
 def _shares_of(store: RunStore, info: RunInfo) -> TurnShares:
     """Counts the turns of a run, or of a part of a stream with their latencies."""
-    found = TurnShares(info.run)
-    if window := window_named(info.run):
-        for served in store.stream(window.namespace).rows(window, with_payload=True):
-            for each in served:
-                if each.row.code:
-                    found.add(each.row.code, _thread(each.row.payload).thread_id, each.latency_ms)
-        return found
-    for page in store.pages(info.run, with_payload=True):
-        for row in page:
-            if row.code:
-                found.add(row.code, _thread(row.payload).thread_id, None)
+    found, window = TurnShares(info.run), window_named(info.run)
+    if window:
+        pages = store.stream(window.namespace).rows(window, with_payload=True)
+    else:
+        pages = ([ServedRow(row, 0) for row in page] for page in store.pages(info.run, with_payload=True))
+    for each in (each for page in pages for each in page if each.row.code):
+        found.add(each.row.code, each.thread, each.latency_ms if window else None)
     return found
 
 

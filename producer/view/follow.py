@@ -10,7 +10,7 @@ import msgspec
 from producer.access import Access
 from producer.following import Meter, Progress
 from producer.following.follower import Follower
-from producer.streams import is_stream
+from producer.streams import is_stream, namespace_of
 from producer.view import desk, html_pages
 from producer.view.cards import Card, RunPace, card_of
 from producer.view.links import Links
@@ -18,7 +18,6 @@ from producer.view.stream_lines import stream_line
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError, UnknownRunError
 from shared.runs import RunInfo
-from shared.runs.served import PREFIX
 
 ALL_RUNS: Final = ""
 """The topic of the page of all runs; others are ids of runs, and names of streams."""
@@ -70,7 +69,7 @@ class Following:
     def _shown(self, topic: str) -> AsyncIterator[PageParts]:
         if topic == ALL_RUNS:
             return self._runs()
-        return self._stream(topic.removeprefix(PREFIX)) if is_stream(topic) else self._run(topic)
+        return self._stream(namespace_of(topic)) if is_stream(topic) else self._run(topic)
 
     async def _stream(self, namespace: str) -> AsyncIterator[PageParts]:
         """Yields the totals of a stream."""

@@ -1,6 +1,6 @@
 """Streams of served turns as pages have them: a line among the runs, totals of a day by the hour; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -8,6 +8,7 @@ from producer.report.shown_item import ShownItem
 from producer.text import count, latency, percent, plural, rate
 from producer.turns.documents import RULES
 from producer.turns.stream_totals import decisions_of, errors_of, latency_of, rules_of
+from shared.runs import TurnRow
 from shared.runs.served import HourTotals, ServedPage, StreamState
 
 DAY_HOURS: Final = 24
@@ -76,26 +77,29 @@ def stream_card(state: StreamState, hours: Sequence[HourTotals]) -> StreamCard:
         state: of the stream.
         hours: the last ones, oldest first.
     """
-    today = state.today
-    times = latency_of(today)
+    today, times = state.today, latency_of(state.today)
     facts = [("today", count(today.total))]
-    for word, number in decisions_of(today).items():
-        facts.append((word, f"{count(number)} ({percent(number / today.total)})" if today.total else "0"))
-    facts.append(("errors", count(errors_of(today))))
+    for word, number in (decisions_of(today) | {"errors": errors_of(today)}).items():
+        facts.append((word, f"{count(number)} ({percent(number / today.total)})" if number else "0"))
     if times:
-        facts += [
-            (name, latency(ms)) for name, ms in (("p50", times.p50), ("p95", times.p95), ("p99", times.p99))
-        ]
+        facts += [("p50", latency(times.p50)), ("p95", latency(times.p95)), ("p99", latency(times.p99))]
     listed = [_hour_line(hour) for hour in reversed(hours) if hour.total]
     return StreamCard(state.name, rate(state.per_s), facts, listed)
 
 
 def turns_list(
-    page: ServedPage, items: Sequence[ShownItem], state: StreamState, *, is_newest: bool
+    page: ServedPage, shown: Callable[[TurnRow], ShownItem], state: StreamState, *, is_newest: bool
 ) -> TurnsList:
-    """Makes a page of turns."""
-    shown = [(item, latency(row.latency_ms)) for item, row in zip(items, page.rows, strict=True)]
-    return TurnsList(shown, page.older, is_newest, plural(state.kept, "turn"))
+    """Makes a page of turns.
+
+    Args:
+        page: as it was read.
+        shown: makes an item of a row with its input.
+        state: of the stream.
+        is_newest: whether it is the first page.
+    """
+    items = [(shown(each.row), latency(each.latency_ms)) for each in page.rows]
+    return TurnsList(items, page.older, is_newest, plural(state.kept, "turn"))
 
 
 def _hour_line(hour: HourTotals) -> HourLine:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 from aiohttp import hdrs, web
@@ -26,7 +26,7 @@ from producer.report_files import ReportStream
 from producer.row_filter import parse_filter
 from producer.row_reader import RowReader, RowsPage, state_of
 from producer.stored_runs import SEARCHED, runs_before
-from producer.streams import is_stream
+from producer.streams import is_stream, namespace_of
 from producer.text import plural
 from producer.view import desk, html_pages
 from producer.view.cards import ACTIONS, Card, RunPace, card_of
@@ -138,17 +138,12 @@ class Pages:
             self._finder.prepare(RowReader(store, store.info(run)))
 
     def _stream(self, name: str, asked: QueryParams) -> bytes:
-        found, store, now = (
-            desk.stream_look(self._access, name.removeprefix(PREFIX)),
-            self._access.impatient_store,
-            now_ms(),
-        )
-        namespace = found.state.namespace
-        page = store.stream(namespace).page(asked.before or LAST)
+        namespace, now = namespace_of(name), now_ms()
+        found = desk.stream_look(self._access, namespace)
+        page = self._access.impatient_store.stream(namespace).page(asked.before or LAST)
         last_hour = Window(namespace, now - HOUR_MS, now)
         shown = kinds.of(TURNS).shown(window_info(last_hour))
-        items = [shown(each.row) for each in page.rows]
-        turns = turns_list(page, items, found.state, is_newest=not asked.before)
+        turns = turns_list(page, shown, found.state, is_newest=not asked.before)
         return html_pages.stream_page(found.card, turns, last_hour.name, self._links)
 
     def _run(self, run: str, asked: QueryParams) -> bytes:
@@ -199,14 +194,7 @@ class Pages:
 
     def _item(self, run: str, item: str, *, is_part: bool) -> bytes:
         store = self._access.impatient_store
-        is_part_of_stream = is_stream(run)
-        info = self._stream_info(run) if is_part_of_stream else store.info(run)
-        position, row = position_of(item, info.kind), None
-        if is_part_of_stream and position is not None:
-            served = store.stream(info.namespace).row(position)
-            row = served and served.row
-        elif position is not None:
-            row = RowReader(store, info).row(position)
+        info, row = self._stream_row(run, item) if is_stream(run) else self._run_row(run, item)
         if row is None:
             raise UnknownRunError(f"{run} has no item {item}", run=run)
         write = kinds.of(info.kind).item_html(info, partial(store.file, run))
@@ -215,15 +203,23 @@ class Pages:
             item=kinds.of(info.kind).shown(info)(row),
             body=write(row) if write is not None and row.code else None,
             info=info,
-            actions=[("again", "Ask this again")] if info.is_final and not is_part_of_stream else [],
+            actions=[("again", "Ask this again")] if info.is_final and not is_stream(run) else [],
         )
         return (html_pages.item_html if is_part else html_pages.item_page)(view, self._links)
 
-    def _stream_info(self, name: str) -> RunInfo:
-        """Describes a stream as the run of its turns."""
-        now = now_ms()
-        whole = window_info(Window(name.removeprefix(PREFIX), now, now))
-        return replace(whole, run=name, snapshot={"name": name})
+    def _run_row(self, run: str, item: str) -> tuple[RunInfo, Any]:
+        """Reads an item of a run; None if there is none."""
+        info = self._access.impatient_store.info(run)
+        position = position_of(item, info.kind)
+        return info, None if position is None else RowReader(self._access.impatient_store, info).row(position)
+
+    def _stream_row(self, name: str, item: str) -> tuple[RunInfo, Any]:
+        """Reads a turn of a stream, which is described as a run; None if there is none."""
+        window, position = Window(namespace_of(name), 0, now_ms()), position_of(item, TURNS)
+        info = replace(window_info(window), run=PREFIX + window.namespace, snapshot={"name": name})
+        stream = self._access.impatient_store.stream(window.namespace)
+        found = None if position is None else stream.row(position)
+        return info, found and found.row
 
     async def report(self, request: web.Request) -> web.StreamResponse:
         """Sends the report of a run, as `proctor report RUN -o FILE.html` writes it."""

@@ -5,7 +5,6 @@ Entries are written by `shared/ledger/lua/lib/served.lua`, and counters by `fold
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from math import ceil
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +14,7 @@ from msgspec.json import Decoder
 from shared import keys
 from shared.clock import iso_utc, parse_iso_ms
 from shared.ledger.bounds import HOUR_MS, LATENCY_GROWTH
+from shared.ledger.types import DAY_MS
 from shared.runs.pages import ChunkFields, PageReader, TurnRow
 from shared.runs.patience import patiently
 
@@ -25,9 +25,6 @@ AT_ONCE: Final = 200
 """Entries that are read in one round trip."""
 RATE_S: Final = 60
 """The rate is that of this many seconds."""
-TURNS: Final = "turns "
-LATENCY: Final = "latency "
-"""Prefixes of the counters of an hour."""
 FIRST: Final = "-"
 LAST: Final = "+"
 
@@ -70,6 +67,13 @@ def window_named(name: str) -> Window | None:
         return None
 
 
+class _Thread(Struct, rename="camel"):
+    thread_id: str
+
+
+_thread: Final = Decoder(_Thread).decode
+
+
 class ServedRow(NamedTuple):
     """A turn of a stream."""
 
@@ -77,6 +81,11 @@ class ServedRow(NamedTuple):
     """Its index is its number in the stream, from 0."""
     accepted_ms: int
     """When it was accepted, epoch milliseconds."""
+
+    @property
+    def thread(self) -> str:
+        """Its thread, if it was read with its input."""
+        return _thread(self.row.payload).thread_id
 
     @property
     def latency_ms(self) -> int:
@@ -168,13 +177,6 @@ class _Entry(NamedTuple):
         return self.last - self.fields[b"a"].count(b" ")
 
 
-class _Thread(Struct, rename="camel"):
-    thread_id: str
-
-
-_thread: Final = Decoder(_Thread).decode
-
-
 class ServedStream:
     """Reads the stream of a namespace.
 
@@ -243,10 +245,7 @@ class ServedStream:
 
     def state(self, now_ms: int) -> StreamState:
         """Reads what lists of runs show."""
-        midnight = datetime.fromtimestamp(now_ms / 1000, UTC).replace(
-            hour=0, minute=0, second=0, microsecond=0
-        )
-        today = merged(self.hours(int(midnight.timestamp() * 1000), now_ms))
+        today = merged(self.hours(now_ms - now_ms % DAY_MS, now_ms))
         oldest, newest = self._range(FIRST, LAST, 1), self._newest()
         if not newest:
             return StreamState(self.namespace, today, 0.0, None, 0, -1)
@@ -286,32 +285,34 @@ def merged(hours: Sequence[HourTotals]) -> HourTotals:
 
 
 def _totals(at_ms: int, counters: Mapping[bytes, bytes]) -> HourTotals:
-    words = {name.decode(): int(number) for name, number in counters.items()}
-    by_code = {word.removeprefix(TURNS): number for word, number in words.items() if word.startswith(TURNS)}
-    buckets = {
-        word.removeprefix(LATENCY): number for word, number in words.items() if word.startswith(LATENCY)
-    }
-    return HourTotals(
-        at_ms, Counter(by_code), Counter({int(name): number for name, number in buckets.items()})
-    )
+    """Reads the counters of an hour: `turns CODE` and `latency BUCKET`."""
+    found = HourTotals(at_ms, Counter(), Counter())
+    for name, number in counters.items():
+        kind, _, word = name.decode().partition(" ")
+        if kind == "turns":
+            found.turns[word] = int(number)
+        else:
+            found.latency[int(word)] = int(number)
+    return found
 
 
 def _rows(entries: Sequence[_Entry], *, with_payload: bool) -> list[ServedRow]:
     """Opens batches as those of a run are: each is a chunk of its own."""
-    values, inputs = dict[str, bytes](), dict[str, bytes]()
-    for entry in entries:
-        name = entry.id.decode()
-        inputs[name] = entry.fields[b"i"]
-        values |= {
-            name + field[1:].decode(): value for field, value in entry.fields.items() if field[:1] == b"r"
-        }
+    names = [entry.id.decode() for entry in entries]
+    inputs = dict(zip(names, (entry.fields[b"i"] for entry in entries), strict=True))
+    results = {
+        name + field[1:].decode(): value
+        for name, entry in zip(names, entries, strict=True)
+        for field, value in entry.fields.items()
+        if field[:1] == b"r"
+    }
     reader = PageReader(
-        lambda names: [values.get(name) for name in names],
-        lambda names: [inputs.get(name) for name in names],
+        lambda wanted: [results.get(name) for name in wanted],
+        lambda wanted: [inputs.get(name) for name in wanted],
         with_open=True,
         with_payload=with_payload,
     )
-    chunks = [ChunkFields(0, at, [entry.id.decode()]) for at, entry in enumerate(entries)]
+    chunks = [ChunkFields(0, at, [name]) for at, name in enumerate(names)]
     return [
         ServedRow(row._replace(index=entry.first + at), accepted_ms)
         for entry, (_, rows) in zip(entries, reader.by_chunk(chunks), strict=True)
