@@ -3,7 +3,7 @@
 import json
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +22,8 @@ _READABLE: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _HEADER: Final = "header.json"
 _BEGIN_BYTES: Final = 4_096
 """Of a file, to see whether it is a log."""
+TEXT: Final = "text"
+REASONING: Final = "reasoning"
 _ATTACHED: Final = "attachment://"
 
 
@@ -33,11 +35,19 @@ class _ToolCall(msgspec.Struct):
     arguments: Any = None
 
 
+class _Part(msgspec.Struct):
+    """A part of a message."""
+
+    type: str = ""
+    text: Any = None
+    reasoning: Any = None
+
+
 class _Message(msgspec.Struct):
     """A message of a sample, or of a model."""
 
     role: str = "user"
-    content: str | list[dict[str, Any]] | None = None
+    content: str | list[_Part] | None = None
     tool_calls: list[_ToolCall] | None = None
     tool_call_id: str | None = None
 
@@ -82,18 +92,27 @@ class Sample(msgspec.Struct):
     attachments: dict[str, str] | None = None
 
 
+class _Arguments(msgspec.Struct):
+    """The arguments of scorers and solvers that are translated."""
+
+    ignore_case: Any = True
+    location: Any = "end"
+    numeric: Any = False
+    template: Any = None
+
+
 class _Named(msgspec.Struct):
     """A scorer or solver with its arguments."""
 
     name: str = ""
     solver: str = ""
-    options: dict[str, Any] | None = None
-    params: dict[str, Any] | None = None
+    options: _Arguments | None = None
+    params: _Arguments | None = None
 
     @property
-    def given(self) -> Mapping[str, Any]:
+    def given(self) -> _Arguments:
         """Its arguments."""
-        return self.options or self.params or {}
+        return self.options or self.params or _Arguments()
 
 
 class _Spec(msgspec.Struct):
@@ -259,7 +278,7 @@ def _listed(choices: Sequence[str] | None) -> str:
 def _message(message: _Message, sample: Sample, data: DataSet, place: Place) -> dict[str, Any]:
     """A message of a conversation."""
     parts = message.content if isinstance(message.content, list) else []
-    if any(part.get("type") not in {"text", "reasoning"} for part in parts):
+    if any(part.type not in {TEXT, REASONING} for part in parts):
         data.leave(place, "images, audio or video of a message", "write their files under `images`")
     calls = [_call(each) for each in message.tool_calls or ()]
     given = {"tool_calls": calls, "tool_call_id": message.tool_call_id}
@@ -267,10 +286,11 @@ def _message(message: _Message, sample: Sample, data: DataSet, place: Place) -> 
     return {"role": message.role, "content": _text(message.content, sample), **known}
 
 
-def _text(content: Any, sample: Sample, kind: str = "text") -> str:
+def _text(content: Any, sample: Sample, kind: str = TEXT) -> str:
     """The text of a content, which may be a list of parts; long ones are attached to the sample."""
     if isinstance(content, list):
-        return "\n".join(_text(part.get(kind), sample) for part in content if part.get("type") == kind)
+        parts = (part.text if kind == TEXT else part.reasoning for part in content if part.type == kind)
+        return "\n".join(_text(part, sample) for part in parts)
     text = content if isinstance(content, str) else ""
     return (sample.attachments or {}).get(text.removeprefix(_ATTACHED), text)
 
@@ -297,7 +317,7 @@ def _record(data: DataSet, sample: Sample, model: str, place: Place) -> None:
         completion_tokens=usage.output_tokens,
         cached_input_tokens=usage.input_tokens_cache_read,
         reasoning_tokens=usage.reasoning_tokens,
-        reasoning=_text(message.content, sample, "reasoning") if is_listed else None,
+        reasoning=_text(message.content, sample, REASONING) if is_listed else None,
         tool_calls=[_call(each) for each in message.tool_calls or ()],
     )
 
@@ -306,7 +326,7 @@ def _solved(steps: Sequence[_Named], data: DataSet, place: Place) -> tuple[str |
     """The system message and the template of the user's, by the solvers of a log."""
     system, prompt = None, "{{ input }}"
     for step in steps:
-        template = str(step.given.get("template") or "")
+        template = str(step.given.template or "")
         match step.solver or step.name:
             case "system_message" if template:
                 system = template
@@ -325,7 +345,7 @@ def _check_of(scorer: _Named, sample: Sample, data: DataSet, place: Place) -> Ch
     texts = [targets] if isinstance(targets, str) else targets
     if make is None or not any(texts):
         return None
-    if scorer.name == "match" and scorer.given.get("numeric"):
+    if scorer.name == "match" and scorer.given.numeric:
         make = _number
     if scorer.name == "choice" and len(texts) > 1:
         data.leave(place, "several correct choices", "check the letters with a `regex`")
@@ -333,19 +353,17 @@ def _check_of(scorer: _Named, sample: Sample, data: DataSet, place: Place) -> Ch
     return any_of([make(text, scorer.given) for text in texts], scorer.name)
 
 
-def _includes(target: str, given: Mapping[str, Any]) -> Check:
+def _includes(target: str, given: _Arguments) -> Check:
     """The target is somewhere in the answer."""
-    return {"contains": literal(target)} | (
-        {} if given.get("ignore_case") is False else {"ignore_case": True}
-    )
+    return {"contains": literal(target)} | ({} if given.ignore_case is False else {"ignore_case": True})
 
 
-def _match(target: str, given: Mapping[str, Any]) -> Check:
+def _match(target: str, given: _Arguments) -> Check:
     """The target is at one end of the answer; punctuation around it does not matter."""
-    flags = "" if given.get("ignore_case") is False else "(?i)"
+    flags = "" if given.ignore_case is False else "(?i)"
     text = _escaped(target.strip())
     places = {"begin": rf"\A\W*{text}", "exact": rf"\A\W*{text}\W*\Z", "any": text}
-    return {"regex": flags + places.get(str(given.get("location")), rf"{text}\W*\Z")}
+    return {"regex": flags + places.get(str(given.location), rf"{text}\W*\Z")}
 
 
 def _escaped(text: str) -> str:
@@ -353,28 +371,28 @@ def _escaped(text: str) -> str:
     return re.escape(text).replace(r"\ ", " ")
 
 
-def _number(target: str, _: Mapping[str, Any]) -> Check:
+def _number(target: str, _: _Arguments) -> Check:
     """The number in the answer."""
     return {"number": target}
 
 
-def _exact(target: str, _: Mapping[str, Any]) -> Check:
+def _exact(target: str, _: _Arguments) -> Check:
     """The answer is the target."""
     return {"equals": literal(target), "ignore_case": True, "normalize": True}
 
 
-def _answer(target: str, _: Mapping[str, Any]) -> Check:
+def _answer(target: str, _: _Arguments) -> Check:
     """The answer says which, in the form that is asked for."""
     return {"regex": rf"(?i)ANSWER\s*:\s*\(?{_escaped(target)}(?!\w)"}
 
 
-def _graded(target: str, _: Mapping[str, Any]) -> Check:
+def _graded(target: str, _: _Arguments) -> Check:
     """A judge compares the answer with the target."""
     criterion = f"The output says what this expert answer says, or meets this criterion: {target}"
     return {"rubric": literal(criterion), "choices": {"correct": 1, "incorrect": 0}}
 
 
-def _fact(target: str, _: Mapping[str, Any]) -> Check:
+def _fact(target: str, _: _Arguments) -> Check:
     """A judge compares the facts."""
     return {"factuality": literal(target)}
 

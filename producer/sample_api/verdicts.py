@@ -18,9 +18,9 @@ BRIEF = ("nothing else", "brief", "short", "concise", "one word")
 """Parts of criteria that are about length."""
 LENGTHS = ((3, 1.0), (6, 0.8), (12, 0.6))
 """Words of an output, at most, and the score that it has then."""
-_GRADED_KEY = re.compile(
-    r'"choice"|"steps"|"score": a whole|"(?P<part>relevant|supported|attributed)"|"(?P<passage>useful)"'
-)
+FEWEST_LINES = 2
+"""Of a question about an output."""
+_GRADED_KEY = re.compile(r'"(choice|steps|relevant|supported|attributed|useful)"|"score"(?=: a whole)')
 """What tells the questions of graded checks apart: the keys of their replies."""
 _SENTENCE = re.compile(r"\w[^.!?]*[.!?]?")
 _WORDS = re.compile(r"[^\W_]+")
@@ -78,33 +78,43 @@ def graded(system: str, prompt: str) -> str | None:
     >>> graded('{"parts": [{"statement": "…", "relevant": …}]}', 'Question: "Why?"\nOutput: "It rains. Bye."')
     '{"parts": [{"statement": "It rains.", "relevant": false}, {"statement": "Bye.", "relevant": false}]}'
     """
-    key = _GRADED_KEY.search(system)
-    if key is None:
-        return None
-    first, *others = [line.partition(": ")[2] for line in prompt.splitlines()]
-    if key["part"] or key["passage"]:
-        what = json.loads(others[-1] if key["part"] else first)
-        parts = _SENTENCE.findall(what) if key["part"] else [each["text"] for each in what]
-        about = first if key["part"] else others[0]
-        name, verdict = ("statement", key["part"]) if key["part"] else ("passage", key["passage"])
-        named = parts if key["part"] else range(1, len(parts) + 1)
-        found = [{name: each, verdict: _shares(about, text)} for each, text in zip(named, parts, strict=True)]
-        return json.dumps({"parts": found})
-    if key[0] == '"steps"':
+    asked = _GRADED_KEY.search(system)
+    key = asked.group().strip('"') if asked else ""
+    if key == "steps":
         return json.dumps({"steps": ["Read the output.", "Compare it with the criteria."]})
-    is_good = _shares(first, others[-1])
+    lines = [_read(line.partition(": ")[2]) for line in prompt.splitlines()]
+    if not key or len(lines) < FEWEST_LINES:
+        return None
+    first, second, last = lines[0], lines[1], lines[-1]
+    if key == "useful":
+        passages = first if isinstance(first, list) else []
+        parts = [{"passage": at, key: _share_word(second, each)} for at, each in enumerate(passages, 1)]
+        return json.dumps({"parts": parts})
+    if key not in {"choice", "score"}:
+        statements = _SENTENCE.findall(str(last))
+        return json.dumps(
+            {"parts": [{"statement": each, key: _share_word(first, each)} for each in statements]}
+        )
+    is_good = _share_word(first, last)
     usual = ("yes", "no") if '"yes"' in system else ("same", "disagree")
-    yes, *_, no = _object(prompt, CHOICES) or usual
-    reason = "They share a word." if is_good else "They share no word."
-    if key[0] == '"choice"':
-        return json.dumps({"reason": reason, "choice": yes if is_good else no})
-    return json.dumps({"reason": reason, "score": 8 if is_good else 3})
+    choices = _object(prompt, CHOICES)
+    yes, no = (choices[0], choices[-1]) if isinstance(choices, list) and choices else usual
+    reply = {"choice": yes if is_good else no} if key == "choice" else {"score": 8 if is_good else 3}
+    return json.dumps({"reason": f"They share {'a' if is_good else 'no'} word.", **reply})
 
 
-def _shares(one: str, other: str) -> bool:
-    """Whether two texts have a word in common that is not short."""
-    shared = set(_WORDS.findall(one.casefold())).intersection(_WORDS.findall(other.casefold()))
-    return any(len(word) > len("the") for word in shared)
+def _read(text: str) -> Any:
+    """A value of a question; a text that is no JSON as it is."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _share_word(one: Any, other: Any) -> bool:
+    """Whether two values have a word in common that is not short."""
+    first, second = (_WORDS.findall(str(value).casefold()) for value in (one, other))
+    return any(len(word) > len("the") for word in set(first).intersection(second))
 
 
 def comparison(model: str, prompt: str) -> str | None:
