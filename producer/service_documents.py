@@ -407,6 +407,25 @@ class CacheCleared(Part, kw_only=True, frozen=True):
     exit: Exit = 0
 
 
+class ListedPlugin(Part, frozen=True):
+    """A plug-in of an installed package."""
+
+    kind: str
+    name: str
+    package: str | None
+    version: str | None
+    workers: int
+
+
+class PluginsDocument(Part, kw_only=True, frozen=True):
+    """What plugins prints with --json."""
+
+    schema_version: Version = SCHEMA_VERSION
+    plugins: tuple[ListedPlugin, ...]
+    workers: int
+    exit: Exit = 0
+
+
 class DoctorCheck(Part, frozen=True):
     """One check of this machine."""
 

@@ -152,6 +152,11 @@ def capacity_key(kind: str) -> str:
     return f"{PREFIX}kind:{kind}:cap"
 
 
+def plugins_key(worker: str) -> str:
+    """Text: the plug-ins of a worker, which expires with it; nothing of a worker without any."""
+    return f"{PREFIX}worker:{worker}:plugins"
+
+
 def layouts_key(kind: str) -> str:
     """Hash: worker to the newest layout of runs that it supports; nothing of workers of the first version."""
     return f"{PREFIX}kind:{kind}:layouts"

@@ -18,9 +18,10 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
+from shared import keys, plugins
 from shared.clock import now_ms
 from shared.errors import RedisRefusingError, RedisUnreachableError
-from shared.kinds import Kind
+from shared.kinds import CASES, Kind
 from shared.runs import RunStore
 from shared.runs.forgetting import forget_old_texts
 from worker.process import WorkerProcess
@@ -32,6 +33,10 @@ UNACKED_LEASES: Final = 4
 """Unacknowledged deliveries are removed after this many times a lease; checked at the same interval."""
 STOP_S: Final = 1.0
 """How long the end of the process waits for each of the two jobs."""
+ANNOUNCE_S: Final = 20.0
+"""Interval of announcements of plug-ins."""
+ANNOUNCE_AFTER_S: Final = 2.0
+"""Time from the start to the first of them."""
 RETENTION_S: Final = 60.0
 """Interval of searches for runs whose texts are to be deleted; one worker of the fleet makes them."""
 FOLLOW_S: Final = 1.0
@@ -102,6 +107,7 @@ class PeriodicJobs:
         self._idle_ticks = 0
         self._has_arrived = False
         self._sweep_at_s = 0.0
+        self._announce_at_s = monotonic() + ANNOUNCE_AFTER_S
         self._capacities = _kinds_by_capacity(process)
         period_s = process.ledger.times.period_ms / 1000
         self._threads = [
@@ -143,6 +149,7 @@ class PeriodicJobs:
             process.publish(wakes)
         process.publisher.flush()
         self._sweep_broker()
+        self._announce_plugins()
         if self._is_burst and not is_draining:
             self._end_when_idle()
 
@@ -154,6 +161,15 @@ class PeriodicJobs:
         after_s = UNACKED_LEASES * process.ledger.times.lease_ms / 1000
         self._sweep_at_s = now_s + after_s
         process.publisher.forget_deliveries(after_s)
+
+    def _announce_plugins(self) -> None:
+        """Says from time to time which plug-ins this process has; not while it starts, as it takes long."""
+        process, now_s = self._process, monotonic()
+        if now_s < self._announce_at_s or CASES not in process.slots:
+            return
+        self._announce_at_s = now_s + ANNOUNCE_S
+        if found := " ".join(each.key for each in plugins.installed()):
+            process.ledger.caller.client.set(keys.plugins_key(process.name), found, ex=3 * round(ANNOUNCE_S))
 
     def _end_when_idle(self) -> None:
         is_idle = not self._process.ledger.has_work([kind.name for kind in self._process.slots])

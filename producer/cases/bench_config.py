@@ -193,8 +193,7 @@ def read_bench(
     validators = _validators(beside, config, validators_file, problems)
     schema = problems.attempt(partial(_schema_of, config, beside))
     settings = config.settings if above is None else config.settings.under(above)
-    renamed = {name: named for name, to in config.columns.items() if (named := ColumnTarget.named(to))}
-    columns = Columns(renamed, needs_input=config.prompts is None)
+    columns = _columns(config)
     is_fixed = above is not None and "repeat" in above.model_fields_set
     reading = _Cases.of(beside, config, settings, validators, is_repeat_fixed=is_fixed)
     written = chain(
@@ -221,6 +220,12 @@ def read_bench(
         model_code,
         transforms,
     )
+
+
+def _columns(config: BenchConfig) -> Columns:
+    """Returns what the columns of data files are."""
+    renamed = {name: named for name, to in config.columns.items() if (named := ColumnTarget.named(to))}
+    return Columns(renamed, needs_input=config.prompts is None)
 
 
 def _model_code(root: Place, config: BenchConfig, code: BenchCode, problems: Problems) -> dict[str, CodeFile]:

@@ -13,9 +13,12 @@ from producer.text import shown
 from shared.contracts.checks import Check, Snippet, Transform
 from shared.contracts.transform_config import script_of, with_source
 from shared.errors import WrongInput
+from shared.plugins import plugin_key
 from shared.templates.template_rendering import render
 from shared.templates.template_texts import is_template
 
+PLUGIN: Final = "plugin."
+"""Beginning of the names of checks that packages have registered."""
 MAX_CHECKS: Final = 200
 """Checks of a list."""
 
@@ -199,6 +202,16 @@ def models_of(checks: Sequence[Check]) -> list[str]:
     ['a', 'b']
     """
     return list(dict.fromkeys(model for check in walk(checks) for model in check.models))
+
+
+def plugins_of(checks: Sequence[Check]) -> set[str]:
+    """Names the plug-ins that checks need.
+
+    >>> plugins_of([Check("not", checks=(Check("plugin.polite"),)), Check("json")])
+    {'checks:polite'}
+    """
+    kinds = (each.check for each in walk(checks))
+    return {plugin_key("checks", kind.removeprefix(PLUGIN)) for kind in kinds if kind.startswith(PLUGIN)}
 
 
 _NAMES_MODEL: Final = frozenset({"model", "judge_model", "embedding_model"})

@@ -12,7 +12,7 @@ import msgspec
 from producer.cases.bench_cases import BenchCase, BenchCases
 from producer.cases.bench_config import Bench
 from producer.cases.bench_prompts import texts_of
-from producer.cases.checks import labels_of, models_of
+from producer.cases.checks import labels_of, models_of, plugins_of
 from producer.cases.recorded import NEAREST_AMONG
 from producer.load.problems import Place, nearest
 from producer.load.yaml_text import lines_below
@@ -128,6 +128,8 @@ class Facts:
     """The models that checks ask."""
     checks: dict[str, None] = field(default_factory=dict)
     """Names of checks."""
+    plugins: set[str] = field(default_factory=set)
+    """The plug-ins that checks need."""
     tags: dict[str, None] = field(default_factory=dict)
     images: set[str] = field(default_factory=set)
     """Hashes."""
@@ -153,6 +155,7 @@ class Facts:
         if case.checks:
             self.check_models |= dict.fromkeys(models_of(case.checks))
             self.checks |= dict.fromkeys(labels_of(case.checks))
+            self.plugins |= plugins_of(case.checks)
         if case.tags:
             self.tags |= dict.fromkeys(case.tags)
         self.images.update(case.images)

@@ -49,6 +49,7 @@ from shared.contracts.merged_options import sent
 from shared.errors import ConfigError, InputError
 from shared.ledger import ChunkPlan
 from shared.ledger.bounds import TARGETS_LAYOUT
+from shared.plugins import is_installed, plugin_key
 from shared.upstream.model_target import ModelTarget
 from shared.upstream.prices import FLEX, SERVICE_TIER, GivenPrice, tariff_of
 
@@ -190,12 +191,13 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         ConfigError: as `read_bench`, or a cost cap cannot be enforced.
         UsageError: an option does not fit.
     """
-    bench = _read(source, choice)
+    own, above = choice.validators_file, choice.settings
+    bench = read_bench(source, validators_file=own, above=above, allow_code=choice.allow_code)
     outputs = _outputs(bench, choice)
     models = [model for model in _models(bench.config, choice, outputs) if _is_chosen(model, choice)]
     chosen = choose_cases(bench, choice)
     shared_vars = _shared_vars(bench.config.vars)
-    fixed = choice.settings is not None and choice.settings.temperature is not None
+    fixed = above is not None and above.temperature is not None
     calls = merged_calls(bench.config, models, bench.prompts, fixed_temperature=fixed)
     run = msgspec.structs.replace(
         _settings(bench),
@@ -212,21 +214,18 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     )
     with closing(bench.code):
         asked, facts = _rendered(bench, run, chosen, choice.hashes)
-    pairwise = bench.config.pairwise
-    asked_by_checks = [*facts.check_models, *([pairwise.model] if pairwise else ())]
     run = msgspec.structs.replace(
         run,
-        check_models={model: bench.judge(model) for model in asked_by_checks},
+        check_models={model: bench.judge(model) for model in _asked_beside(bench, facts)},
         mode=FREEFORM if run.schema is None and facts.is_freeform else STANDARD,
         has_quorums=bool(facts.quorums),
         cases=facts.cases,
+        plugins=sorted(facts.plugins | _clients(run)),
     )
     _check_prices(run, has_expected=facts.has_expected)
-    doubt = [LABEL_OF_MANY] if facts.has_label and (outputs is None or len(models) > 1) else []
     files = shared_vars | {name: data for name, data in bench.images.items() if name in facts.images}
-    plan = PlannedRun(
-        run, asked, facts, bench.prompts, files, outputs, [*bench.warnings, *doubt], bench, choice.only
-    )
+    doubts = _warnings(bench, run, facts, outputs)
+    plan = PlannedRun(run, asked, facts, bench.prompts, files, outputs, doubts, bench, choice.only)
     if not plan.total:
         raise InputError("nothing is left to run", hint="what failed before is not in the file any more")
     return plan
@@ -237,13 +236,24 @@ def _is_chosen(model: str, choice: CaseChoice) -> bool:
     return choice.only is None or any(item.model == model for item in choice.only)
 
 
-def _read(source: Source, choice: CaseChoice) -> Bench:
-    return read_bench(
-        source,
-        validators_file=choice.validators_file,
-        above=choice.settings,
-        allow_code=choice.allow_code,
-    )
+def _warnings(bench: Bench, run: CaseRun, facts: Facts, outputs: Outputs | None) -> list[str]:
+    """Names settings that are probably mistakes."""
+    is_doubtful = facts.has_label and (outputs is None or len(run.models) > 1)
+    lacking = ", ".join(key for key in run.plugins if not is_installed(key))
+    waits = f"the plug-in {lacking} is not installed here: the run waits for a worker that has it"
+    return [*bench.warnings, *([LABEL_OF_MANY] if is_doubtful else ()), *([waits] if lacking else ())]
+
+
+def _asked_beside(bench: Bench, facts: Facts) -> list[str]:
+    """Names the models that checks ask, and that which compares answers."""
+    pairwise = bench.config.pairwise
+    return [*facts.check_models, *([pairwise.model] if pairwise else ())]
+
+
+def _clients(run: CaseRun) -> set[str]:
+    """Names the installed clients that a run calls."""
+    called = [*run.judges.values(), *(() if run.recorded else run.models.values())]
+    return {plugin_key("clients", target.plugin) for target in called if target.plugin}
 
 
 def _check_prices(run: CaseRun, *, has_expected: bool) -> None:

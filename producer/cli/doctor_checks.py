@@ -5,10 +5,12 @@ from contextlib import closing
 from typing import Final
 
 from producer.cli.error_exit import describe
+from producer.cli.plugins_view import check_plugins
 from producer.cli.session import Session
 from producer.service_documents import DoctorCheck, DoctorDocument
+from shared import plugins
 from shared.errors import ConfigError, ProctorError, RedisUnsuitableError
-from shared.kinds import all_kinds
+from shared.kinds import CASES, all_kinds
 from shared.ledger.bounds import LAYOUT
 from shared.server.client import RedisTarget
 from shared.server.diagnostics import Diagnosis, check_machine, check_server_of, check_writes
@@ -60,6 +62,8 @@ def _look_at_server(session: Session) -> list[Diagnosis]:
         is_sentinels = connection.target.url.scheme == "sentinel"
         found = check_server_of(session.access.client, workers=workers, behind_sentinels=is_sentinels)
         found += check_versions(workers, current)
+        here = frozenset(each.key for each in plugins.installed())
+        found += check_plugins(here, session.access.store.plugins(CASES))
         return [Diagnosis("server", "ok", place), *found, *_look_at_broker(session)]
     except RedisUnsuitableError as error:
         return [

@@ -63,6 +63,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "convert": "Translate an evaluation of another tool into a bench.",
         "data": "List which cases differ between two files or runs.",
         "models": "List the models of a configuration, with their keys and prices.",
+        "plugins": "List checks, clients and prompts of installed packages.",
         "sample-api": "Serve a sample API and sample models; no key needed.",
         "init": "Write a commented example to start from.",
         "demo": "Run an example of each kind and show the results.",

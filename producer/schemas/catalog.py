@@ -81,6 +81,7 @@ OUTPUTS: Final[Mapping[str, Document | ByTag]] = {
     "line-turns": Document(TurnLine),
     "models": Document(service_documents.ModelsDocument),
     "notify": _of_kinds("What --notify posts to a webhook when a run has ended.", _POSTED),
+    "plugins": Document(service_documents.PluginsDocument),
     "rank": Document(RankDocument),
     "report": Document(service_documents.ReportDocument),
     "report-cases": _report("cases"),

@@ -63,7 +63,20 @@ def check_definition() -> dict[str, Any]:
     bare = [kind.name for kind in ROWS if kind.takes_bare_word]
     return {
         "description": f"A check; checks may stand in each other, {MAX_PATH} steps deep at most.",
-        "anyOf": [{"enum": bare}, *map(_kind, ROWS)],
+        "anyOf": [{"enum": bare}, *map(_kind, ROWS), _of_plugins()],
+    }
+
+
+def _of_plugins() -> dict[str, Any]:
+    """The schema of checks that packages have registered: one key is the name of a plug-in."""
+    name = r"^plugin\.[\w.-]+$"
+    options = {each: _option(each, wanted) for each, wanted in COMMON_OPTIONS.items()}
+    has_name = {"not": {"propertyNames": {"not": {"pattern": name}}}}
+    keys = {"patternProperties": {name: True}, "properties": options, "additionalProperties": False}
+    return {
+        "title": "plugin.NAME",
+        "description": "Passes when the function of a plug-in says so.",
+        "anyOf": [{"type": "string", "pattern": name}, {"type": "object", **keys, **has_name}],
     }
 
 

@@ -31,9 +31,15 @@ USUAL_VARIABLES: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL
 _FOLDER: Final = Path(__file__).parent
 _LAST_WORDS: Final = 40
 """Lines of what it prints that are kept, for the reason of its end."""
+_END_S: Final = 0.5
 _REAP_S: Final = 5.0
 
 Role = Literal["model", "prompt", "cases"]
+
+
+Failure = Literal["raised", "lost", "invalid", "unusable"]
+"""The function raised; a connection or the process was lost, so that the same call may succeed; what came
+is no answer; the file cannot be run at all."""
 
 
 class CodeFailedError(Exception):
@@ -41,16 +47,16 @@ class CodeFailedError(Exception):
 
     Args:
         message: for people.
+        failure: why.
         status: HTTP status that its client met, if it says so.
-        is_lost: whether a connection was lost, or the process ended: the same call may succeed later.
-        is_unusable: whether no call can succeed: the file cannot be loaded.
+        wait_s: how long the reply with this status asks to wait.
     """
 
     def __init__(
-        self, message: str, *, status: int = 0, is_lost: bool = False, is_unusable: bool = False
+        self, message: str, failure: Failure = "raised", *, status: int = 0, wait_s: float | None = None
     ) -> None:
         super().__init__(message)
-        self.status, self.is_lost, self.is_unusable = status, is_lost, is_unusable
+        self.failure, self.status, self.wait_s = failure, status, wait_s
 
 
 class CodeProcess:
@@ -113,7 +119,7 @@ class CodeProcess:
             self._calls += 1
             number, self._waiting[self._calls] = self._calls, found
         if self.has_ended or not self._send({"id": number, "arguments": list(arguments)}):
-            self._fail(CodeFailedError(f"{self._name}: its process has ended", is_lost=True))
+            self._fail(CodeFailedError(f"{self._name}: its process has ended", "lost"))
         return found
 
     def close(self) -> None:
@@ -143,6 +149,8 @@ class CodeProcess:
             why = "wrote what is no answer to where answers go"
         finally:
             self.has_ended = True
+            with suppress(subprocess.TimeoutExpired):  # of one that has ended by itself, to know how
+                self._process.wait(0 if why else _END_S)
             self.close()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_REAP_S)
@@ -178,7 +186,7 @@ class CodeProcess:
         ended = why or ("was ended" if code is None else f"ended with exit code {code}")
         words = b"".join(self._last_words).decode(errors="replace").strip().splitlines()
         last = next((f": {line}" for line in reversed(words) if "error" in line.lower()), "")
-        return CodeFailedError(f"{self._name}: its process {ended}{last}", is_lost=not why)
+        return CodeFailedError(f"{self._name}: its process {ended}{last}", "invalid" if why else "lost")
 
     def _fail(self, error: CodeFailedError) -> None:
         """Ends all calls under way."""
@@ -201,12 +209,13 @@ class CodeProcess:
 
 def _failure(name: str, reply: Mapping[str, Any], *, is_unusable: bool) -> CodeFailedError:
     """Makes the error that a reply says."""
+    failure: Failure = "unusable" if is_unusable else "lost" if reply.get("is_connection") else "raised"
     status = reply.get("status")
     return CodeFailedError(
         f"{name}: {reply['error']}",
+        failure,
         status=status if isinstance(status, int) else 0,
-        is_lost=bool(reply.get("is_connection")),
-        is_unusable=is_unusable,
+        wait_s=reply.get("wait_s"),
     )
 
 
@@ -254,7 +263,7 @@ def _program(file: CodeFile, environment: Mapping[str, str], memory_bytes: int) 
     node = shutil.which("node", path=environment.get("PATH"))
     if node is None:
         text = f"{file.name}: JavaScript is run by node, which this machine does not have"
-        raise CodeFailedError(text, is_unusable=True)
+        raise CodeFailedError(text, "unusable")
     heap = f"--max-old-space-size={memory_bytes >> 20}"
     return [node, heap, "--no-warnings", "--experimental-detect-module", str(_FOLDER / "host.mjs")]
 

@@ -18,11 +18,14 @@ function answer(reply) {
 
 function failure(error) {
   const status = error?.status ?? error?.statusCode ?? error?.response?.status;
+  const headers = error?.headers ?? error?.response?.headers;
+  const wait = Number(headers?.get?.('retry-after') ?? headers?.['retry-after'] ?? NaN);
   const code = error?.code ?? error?.cause?.code ?? '';
   return {
     error: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
     status: Number.isInteger(status) ? status : 0,
     is_connection: /^(E[A-Z]+|UND_ERR_\w+)$/.test(code) && !code.startsWith('ERR_'),
+    wait_s: Number.isFinite(wait) ? wait : null,
   };
 }
 

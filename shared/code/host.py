@@ -86,14 +86,16 @@ def accepted(function: Callable[..., Any], arguments: list[Any]) -> list[Any]:
 
 def failure(error: BaseException) -> dict[str, Any]:
     """Says what an exception was; the status of a reply, where a client's exception has one."""
-    status = getattr(error, "status_code", None) or getattr(
-        getattr(error, "response", None), "status_code", None
-    )
+    replied = getattr(error, "response", None)
+    status = getattr(error, "status_code", None) or getattr(replied, "status_code", None)
+    headers = getattr(replied, "headers", None) or {}
+    wait = str(headers.get("retry-after") or headers.get("Retry-After") or "")
     words = "".join(traceback.format_exception_only(error)).strip() or type(error).__name__
     return {
         "error": words,
         "status": status if isinstance(status, int) else 0,
         "is_connection": isinstance(error, OSError),
+        "wait_s": float(wait) if wait.replace(".", "", 1).isdecimal() else None,
     }
 
 

@@ -50,8 +50,6 @@ def main(life: int, memory_bytes: int, command: list[str]) -> int:
     with suppress(_ProgramEnded):
         os.read(life, 1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    with suppress(_ProgramEnded):  # it may have ended at the same moment
-        _reap(program, status)
     _end_all(program)
     return os.waitstatus_to_exitcode(status[0]) % 256 if status else _SIGNALLED + signal.SIGKILL
 

@@ -41,6 +41,8 @@ class WaitReason(StrEnum):
     """The back-off after a failed call; the history has its code."""
     LEASE_MOVED = "taken"
     """Another worker holds the chunk by now."""
+    PLUGIN = "plugin"
+    """The worker that had it lacks a plug-in; the text says which."""
     UNKNOWN = ""
     """Unknown: stored by a newer version, or by one before reasons were stored."""
 
@@ -74,7 +76,7 @@ class ParkedState(msgspec.Struct, frozen=True, omit_defaults=True):
     check: str = ""
     """Which paid check the judges are of, as a short digest; empty: those of stage 4."""
     text: str = ""
-    """Text of an earlier version that cannot be parsed; may come from an API, so untrusted."""
+    """What it waits for, where the reason does not say it; of an earlier version also text from an API."""
 
 
 NEVER_PARKED: Final = ParkedState(WaitReason.UNKNOWN)

@@ -186,6 +186,8 @@ class CaseRun(msgspec.Struct, frozen=True):
     """How many cases there are; a run has one item for each case, model and repetition."""
     prices: Mapping[str, GivenPrice] = {}
     """By model, where the usual ones are not known."""
+    plugins: Sequence[str] = []
+    """The plug-ins that workers need, as `shared.plugins` names them."""
 
     @property
     def judge_model(self) -> str | None:

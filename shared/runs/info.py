@@ -353,6 +353,18 @@ class RunStore:
         """
         return self._read(lambda: waiting.read_workers(self._client, kind.name))
 
+    def plugins(self, kind: Kind) -> Mapping[str, frozenset[str]]:
+        """Reads which plug-ins the live workers of a kind have, by worker.
+
+        Raises:
+            RedisUnreachableError: Redis stays away.
+        """
+        names = [worker.name for worker in self.workers(kind)]
+        places = [keys.plugins_key(name) for name in names]
+        found: Sequence[bytes | None] = self._read(lambda: self._client.mget(places)) if places else ()
+        said = [frozenset((text or b"").decode().split()) for text in found]
+        return dict(zip(names, said, strict=True))
+
     def _window(self, window: Window) -> RunInfo:
         """Describes a part of a stream; it is read whole for that, once."""
         if window not in self._windows:

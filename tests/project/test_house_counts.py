@@ -9,12 +9,12 @@ from tests.project.house_counts import COUNTS
 BOUNDS: Final = {
     "keys read by text in producer/": 224,
     "TYPE_CHECKING blocks": 36,
-    "imports in functions": 191,
+    "imports in functions": 192,
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
     "public class names with two meanings": 0,
-    "modules": 663,
-    "lines of producer/schemas": 389,
+    "modules": 665,
+    "lines of producer/schemas": 403,
 }
 """The most that each figure may be; the others are for information."""
 

@@ -22,8 +22,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from shared import plugins
+from shared.clock import now_ms
 from shared.codecs.item_rows import ItemReader, ItemRow
 from shared.codecs.packing import Packing
+from shared.codecs.parked_items import ParkedState, WaitReason
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case, read_shared_vars
 from shared.contracts.cases import NEEDS_SANDBOX
 from shared.contracts.checks import Check
@@ -46,7 +49,7 @@ from worker.executors.case_results import (
 )
 from worker.executors.check_calls import Desk, ask_paid
 from worker.executors.items import Agenda, AllAtOnce, Item, ItemResult, ItemsExecutor
-from worker.outcomes import EndRun
+from worker.outcomes import Deferred, EndRun
 from worker.process import WorkerProcess
 from worker.sandbox import Sandbox, Sandboxes
 from worker.upstream.attempts import CallsMade
@@ -62,6 +65,8 @@ from worker.validation.pipeline import before_judge
 from worker.validation.schema import SchemaError
 from worker.validation.scoring import Evaluation, Question
 
+PLUGIN_WAIT_MS: Final = 3_000
+"""How long an item waits for another worker where this one lacks a plug-in."""
 VALIDATION_THREADS: Final = 2
 """Validation threads of a process: the work is CPU-bound; the second one covers waits for the sandbox."""
 NO_RECORDED_OUTPUT: Final = "no_recorded_output"
@@ -143,6 +148,8 @@ class CasesEngine:
         self._name, self._run, self._process = name, run, process
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
         self._images, self._shared_vars, self._outcomes = images, shared_vars, outcomes
+        self._lacking = _lacking(run)
+        """What it waits for; empty if this worker has all plug-ins."""
         self._cap_reason = ""
         """Why no model is called any more, once the cost cap has been reached."""
 
@@ -153,6 +160,8 @@ class CasesEngine:
             Deferred: a model cannot be asked soon.
             EndRun: there is no answer, and the run has reached its cost cap.
         """
+        if self._lacking:
+            raise Deferred(now_ms() + PLUGIN_WAIT_MS, ParkedState(WaitReason.PLUGIN, text=self._lacking))
         try:
             case = await self._open(item)
             reply = await self._answer(case)
@@ -395,6 +404,12 @@ class CasesEngine:
         """Opens a sandbox for patterns and, with `has_functions`, functions of the validators file."""
         validators = self._run.validators if has_functions else None
         return self._sandboxes.batch(validators.source if validators else None)
+
+
+def _lacking(run: CaseRun) -> str:
+    """Says which plug-ins of a run this worker lacks; empty if none."""
+    missing = [key for key in run.plugins if not plugins.is_installed(key)]
+    return f"waiting for a worker that has the plug-in {', '.join(missing)}" if missing else ""
 
 
 def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor[JudgedCase | Failed]:

@@ -72,7 +72,7 @@ class PoolItem:
         """
         history, state = self.calls.history, later.state
         if not state.judges:
-            state = ParkedState(state.reason, history._replace(attempts=0))
+            state = ParkedState(state.reason, history._replace(attempts=0), text=state.text)
         return Try(key, history.attempts, later.due_ms, encode_parked(state))
 
 

@@ -98,6 +98,8 @@ def identity_of(request: ModelRequest) -> dict[str, Any]:
     }
     if request.target.http is not None:
         identity["vars"] = _named_vars(request.vars, request.target.http)
+    elif request.target.is_hosted:  # code may look at any of them
+        identity["vars"] = dict(request.vars)
     if request.messages:
         identity["messages"] = [*request.messages]
     # Of the variables of workers the names are part of it, and not the values.

@@ -11,14 +11,22 @@ from typing import Any, Final
 
 import msgspec
 
-from proctor.plugins import CallFailedError, ModelAnswer, ModelCall
+from proctor.plugins import CallFailedError, ModelAnswer, ModelCall, Reason
 from shared.code.code_file import CodeFile
-from shared.code.code_process import CALLS, CodeFailedError, CodeProcess
+from shared.code.code_process import CALLS, CodeFailedError, CodeProcess, Failure
 
 LOAD_S: Final = 60.0
 """Time that a file may take to be loaded, with all that it imports."""
 IDLE_S: Final = 60.0
 """How long a process without calls is kept."""
+
+
+_REASONS: Final[Mapping[Failure, Reason]] = {
+    "raised": "refused",
+    "lost": "connection_lost",
+    "invalid": "invalid_reply",
+    "unusable": "refused",
+}
 
 
 class _TokenUsage(msgspec.Struct):
@@ -153,10 +161,8 @@ class CodeClient:
 
 def _failed(error: CodeFailedError) -> CallFailedError:
     """Names why code did not answer."""
-    is_lost = error.is_lost and not error.is_unusable
-    return CallFailedError(
-        str(error), status=error.status, reason="connection_lost" if is_lost and not error.status else ""
-    )
+    reason = "" if error.status else _REASONS[error.failure]
+    return CallFailedError(str(error), status=error.status, reason=reason, wait_s=error.wait_s)
 
 
 def answer_of(name: str, returned: object) -> ModelAnswer:

@@ -54,7 +54,7 @@ def definition(kind: CheckKind) -> dict[str, Any]:
 
 def test_all_kinds_are_there() -> None:
     bare, *kinds = SCHEMA["$defs"]["check"]["anyOf"]
-    assert [each["title"] for each in kinds] == list(CHECK_KINDS)
+    assert [each["title"] for each in kinds] == [*CHECK_KINDS, "plugin.NAME"]
     assert bare["enum"] == [kind.name for kind in ROWS if kind.takes_bare_word]
 
 
@@ -117,3 +117,10 @@ def test_benches_of_the_examples_are_valid() -> None:
     assert benches
     for bench in benches:
         assert [str(error) for error in VALIDATOR.iter_errors(bench)] == []
+
+
+def test_plugins_have_any_name() -> None:
+    """One key is theirs; the options are those of all checks."""
+    assert accepts("plugin.polite")
+    assert accepts({"plugin.polite": {"rude": ["x"]}, "weight": 2})
+    assert not accepts({"plugin.polite": 1, "ignore_case": True})

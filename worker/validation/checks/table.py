@@ -1,6 +1,5 @@
 """The table of checks: one row for each kind, in the order of the documentation."""
 
-from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from shared.contracts.transform_config import FunctionName, JavaScript
@@ -31,6 +30,7 @@ from worker.validation.checks.kind import CheckKind
 from worker.validation.checks.length import LENGTH_OPTIONS, Bounds, length, length_title
 from worker.validation.checks.levenshtein import Edits, edits_title, few_edits, levenshtein
 from worker.validation.checks.number import Number, Tolerance, number
+from worker.validation.checks.plugin import CheckKinds
 from worker.validation.checks.python import python
 from worker.validation.checks.recorded_figures import (
     Amount,
@@ -483,5 +483,6 @@ ROWS: Final = (
 )
 """All kinds of checks."""
 
-CHECK_KINDS: Final[Mapping[str, CheckKind]] = {kind.name: kind for kind in ROWS}
+
+CHECK_KINDS: Final = CheckKinds(ROWS)
 """The kinds of checks by name."""

@@ -1,0 +1,67 @@
+"""Describes plug-ins: those of this environment, and which live workers have them."""
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import chain
+from typing import Final
+
+from producer.access import Access
+from producer.service_documents import ListedPlugin, PluginsDocument
+from shared import plugins
+from shared.kinds import CASES
+from shared.plugins import Plugin
+from shared.server.diagnostics import Diagnosis
+
+COLUMNS: Final = ("PLUG-IN", "PACKAGE", "WORKERS")
+_OF_SUBMIT: Final = "prompts:"
+"""Beginning of those that no worker needs."""
+
+
+def plugins_document(access: Access) -> PluginsDocument:
+    """Lists the plug-ins of this environment and of the live workers of cases.
+
+    Raises:
+        RedisUnreachableError: Redis is away.
+    """
+    here = {each.key: each for each in plugins.installed()}
+    workers = access.store.plugins(CASES)
+    found = Counter(chain.from_iterable(workers.values()))
+    listed = [_listed(key, here.get(key), found[key]) for key in sorted(here.keys() | found.keys())]
+    return PluginsDocument(plugins=tuple(listed), workers=len(workers))
+
+
+def _listed(key: str, here: Plugin | None, workers: int) -> ListedPlugin:
+    kind, _, name = key.partition(":")
+    return ListedPlugin(kind, name, here.package if here else None, here.version if here else None, workers)
+
+
+def plugin_cells(row: ListedPlugin, workers: int) -> list[str]:
+    """Writes a plug-in for people.
+
+    >>> plugin_cells(ListedPlugin("checks", "polite", "manners", "1.0", 1), 2)
+    ['checks:polite', 'manners 1.0', '1 of 2']
+    >>> plugin_cells(ListedPlugin("prompts", "short", "manners", "1.0", 0), 2)
+    ['prompts:short', 'manners 1.0', '-']
+    """
+    is_needed = not f"{row.kind}:".startswith(_OF_SUBMIT)
+    package = f"{row.package} {row.version}" if row.package else "not here"
+    return [f"{row.kind}:{row.name}", package, f"{row.workers} of {workers}" if is_needed else "-"]
+
+
+def check_plugins(here: frozenset[str], workers: Mapping[str, frozenset[str]]) -> list[Diagnosis]:
+    """Checks whether the live workers have the same plug-ins as this machine; nothing if there are none.
+
+    >>> check_plugins(frozenset({"checks:a"}), {"w1": frozenset(), "w2": frozenset({"checks:a"})})[0].detail
+    'checks:a; 1 of 2 workers lacks checks:a'
+    """
+    known = {each for each in here.union(*workers.values()) if not each.startswith(_OF_SUBMIT)}
+    if not here | known:
+        return []
+    lacking = {name: known - has for name, has in workers.items() if known - has}
+    detail = ", ".join(sorted(here | known))
+    if not lacking:
+        return [Diagnosis("plug-ins", "ok", detail)]
+    missing = ", ".join(sorted(set().union(*lacking.values())))
+    who = f"{len(lacking)} of {len(workers)} workers {'lacks' if len(lacking) == 1 else 'lack'}"
+    text = f"{detail}; {who} {missing}"
+    return [Diagnosis("plug-ins", "warn", text, "install their packages there, and restart these workers")]

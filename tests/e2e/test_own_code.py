@@ -1,0 +1,85 @@
+"""Code of people's own, from files to results: a package of plug-ins, and files beside a bench."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from producer.sample_api.server import in_background
+from tests.support.cli import Cli
+from tests.support.tree import ROOT
+
+EXAMPLE: Final = ROOT / "examples" / "manners"
+WAITING: Final = """
+name: waiting
+system_prompt: Hi
+models: [echo]
+test_cases: [{input: Good morning, checks: [plugin.polite]}]
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The environment of a command where the example is installed, as pip would do from its wheel."""
+    folder = tmp_path_factory.mktemp("installed")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "wheel")]
+    subprocess.run(build, cwd=EXAMPLE, check=True, capture_output=True)
+    [wheel] = (folder / "wheel").iterdir()
+    with zipfile.ZipFile(wheel) as content:
+        content.extractall(folder / "site")
+    return {"PYTHONPATH": f"{folder / 'site'}:{ROOT}"}
+
+
+def test_a_package_of_plugins_is_used(cli: Cli, package: Mapping[str, str], tmp_path: Path) -> None:
+    """A run waits as long as no worker has them and says so; where they are installed, it is run."""
+    waiting = tmp_path / "waiting.yaml"
+    waiting.write_text(WAITING)
+    cut = cli("run", waiting, "--timeout", "2.5", "--json", "--judge", "null")
+    assert cut.code == 4, cut
+    assert "the plug-in checks:polite is not installed here" in cut.err
+    assert "waiting for a worker that has the plug-in checks:polite" in cut.err
+    run = json.loads(cut.out)["run_id"]
+    resumed = cli("run", "--resume", run, "--json", env=package)
+    assert json.loads(resumed.out)["counts"]["passed"] == 1, resumed
+
+    with in_background() as url:
+        bench = tmp_path / "manners.yaml"
+        bench.write_text((EXAMPLE / "manners.yaml").read_text().replace("http://localhost:3000", url))
+        rows = tmp_path / "rows.jsonl"
+        done = cli("run", bench, "--json", "--judge", "null", "-o", rows, env=package)
+    assert done.code == 0, done
+    checks = json.loads(rows.read_text())["result"]["checks"]
+    assert [check["name"] for check in checks] == ["plugin.polite", "no whatever", "contains: 4 working days"]
+    listed = cli("plugins", env=package)
+    assert [line.split()[:2] for line in listed.out.splitlines()[1:]] == [
+        ["checks:polite", "proctor-manners"],
+        ["clients:support-desk", "proctor-manners"],
+        ["prompts:please", "proctor-manners"],
+    ]
+
+
+def test_code_beside_a_bench_is_run(cli: Cli, tmp_path: Path) -> None:
+    """By the workers of the command, with the cache and the limits of all models; not without permission."""
+    (tmp_path / "app.py").write_text(
+        "import os\ndef call_api(prompt, options, context):\n"
+        "    return {'output': f\"{context['vars']['n']} {os.environ.get('OPENAI_API_KEY')}\", 'cost': 0.25}"
+    )
+    (tmp_path / "made.py").write_text("def cases(): return [{'vars': {'n': n}} for n in (1, 2)]")
+    bench = tmp_path / "bench.yaml"
+    bench.write_text(
+        "name: own\nmodels: [{name: app, python: app.py}]\nprompts: [Hi]\n"
+        'test_cases_file: {python: made.py}\ndefault_checks: [{equals: "{{ n }} None"}]\njudge_model: null\n'
+    )
+    refused = cli("run", bench)
+    assert (refused.code, "--allow-code" in refused.err, refused.out) == (2, True, ""), refused
+    done = cli("run", bench, "--allow-code", "--json", env={"OPENAI_API_KEY": "sk-0123456789"})
+    assert done.code == 0, done
+    summary = json.loads(done.out)["summary"]
+    assert summary["models"][0]["cost_usd"] == 0.5
+    again = cli("run", bench, "--json", env={"PROCTOR_ALLOW_CODE": "1"})
+    assert json.loads(again.out)["summary"]["models"][0]["cached"] == 2, again

@@ -1,0 +1,200 @@
+"""Benches with code and plug-ins: what is read, refused and stored, before any worker sees it."""
+
+import json
+from hashlib import sha256
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from producer.cases.load import PlannedRun, plan_run
+from producer.cli.plugins_view import check_plugins
+from producer.load.source import Source
+from producer.options import CaseChoice
+from shared import plugins
+from shared.codecs.parked_items import WaitReason
+from shared.contracts.checks import Check
+from shared.errors import InputError
+from shared.runs.waiting import describe_parked
+from tests.support.benches import MINIMAL
+from worker.executors.cases import CasesEngine
+from worker.outcomes import Deferred
+from worker.validation.checks.kind import Subject
+from worker.validation.checks.table import CHECK_KINDS
+
+MADE: Final = """
+def ask(context):
+    return "Capital of " + context["vars"]["country"] + context["config"].get("end", "")
+
+def chat(context):
+    return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+
+def cases(config):
+    return [{"country": name, "checks": ["json"]} for name in config["names"]]
+
+def wrong(context):
+    raise KeyError("country")
+"""
+
+
+def plan(folder: Path, *, allow_code: bool = True, **more: Any) -> PlannedRun:
+    """Plans a run of a bench beside a file of code."""
+    (folder / "made.py").write_text(MADE)
+    (folder / "app.py").write_text("def call_api(prompt): return prompt")
+    path = folder / "bench.yaml"
+    path.write_text(yaml.safe_dump({**MINIMAL, **more}))
+    return plan_run(Source(path), CaseChoice(allow_code=allow_code))
+
+
+def refusal(folder: Path, **more: Any) -> str:
+    with pytest.raises(InputError) as refused:
+        plan(folder, **more)
+    return f"{refused.value.message}; {refused.value.hint}".removeprefix(str(folder))
+
+
+def test_prompts_and_cases_are_made_at_submit(tmp_path: Path) -> None:
+    """By functions of one file; a message of the system is the system's, and models get every variable."""
+    found = plan(
+        tmp_path,
+        models=["m", {"name": "own", "python": "app.py", "env": ["A_TOKEN"], "config": {"k": 1}}],
+        prompts=[{"python": "made.py:ask", "config": {"end": "?"}}, {"id": "c", "python": "made.py:chat"}],
+        test_cases_file=[{"python": "made.py:cases", "config": {"names": ["France", "Peru"]}}],
+        test_cases=[{"vars": {"country": "Chad"}}],
+    )
+    items = list(found.items())
+    assert [item.input for item in items[:6]] == [
+        *("Capital of France?", "Capital of Peru?", "Capital of Chad?"),
+        *("Hi", "Hi", "Hi"),
+    ]
+    assert items[0].prompt_id == "ask"
+    assert items[3].messages == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hi"},
+    ]
+    assert (items[3].system, [check.check for check in items[0].checks]) == ("", ["json"])
+    target = found.run.models["own"]
+    assert target.code is not None
+    digest = sha256(target.code.source.encode()).hexdigest()
+    assert (target.code.sha256, target.code.env, target.config) == (digest, ["A_TOKEN"], {"k": 1})
+    assert target.api_base == f"python:app.py#{digest[:8]}"
+    assert target.place["called"].startswith(digest)
+
+
+def test_code_needs_permission_before_it_is_read(tmp_path: Path) -> None:
+    """One line names all of it, and nothing was executed."""
+    marker = tmp_path / "executed"
+    (tmp_path / "evil.py").write_text(f"open({str(marker)!r}, 'w')")
+    prompts = [{"python": "evil.py"}, {"javascript": "evil.js"}]
+    found = refusal(tmp_path, prompts=prompts, models=[{"name": "m", "python": "evil.py"}], allow_code=False)
+    assert found == (
+        "/bench.yaml:1: 'evil.py', 'evil.js' are code beside the bench, which runs only with --allow-code; "
+        "it may do whatever you may do: read it first, then add --allow-code"
+    )
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"prompts": [{"python": "made.py:wrong"}]}, "made.py: KeyError: 'country'"),
+        ({"prompts": [{"python": "made.py:nosuch"}]}, "no function nosuch: it has ask, chat, cases, wrong"),
+        ({"prompts": [{"python": "made.py"}]}, "no function create_prompt"),
+        ({"prompts": [{"python": "../made.py"}]}, "leads out of the folder"),
+        ({"prompts": [{"python": "made.txt"}]}, "no python file ('made.txt'); write provider.py, or"),
+        ({"prompts": [{"python": "made.py:ask", "user": "Hi"}]}, "code makes the prompt"),
+        ({"prompts": [{"user": "Hi", "env": ["A"]}]}, "env is for code"),
+        ({"prompts": [{"plugin": "nosuch"}]}, "no plug-in 'nosuch' of proctor.prompts is installed here"),
+        ({"test_cases_file": {"python": "made.py:ask"}}, "made.py: "),
+        (
+            {"models": [{"name": "m", "python": "app.py", "env": ["PROCTOR_REDIS_URL"]}]},
+            "not the name of a var",
+        ),
+        ({"models": [{"name": "m", "python": "app.py", "javascript": "a.js"}]}, "both stand here"),
+        ({"models": [{"name": "m", "python": "app.py", "api_base": "http://h"}]}, "there is api_base too"),
+        ({"models": [{"name": "m", "python": "app.py"}, "m"]}, "m is configured twice"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(tmp_path: Path, more: dict[str, Any], words: str) -> None:
+    """Whether the contract, the file or the function is wrong."""
+    cases = {} if "test_cases_file" in more else {"test_cases": [{"vars": {"country": "Peru"}}]}
+    prompts = {} if "models" in more or "prompts" in more else {"prompts": ["Hi"]}
+    assert words in refusal(tmp_path, **{**cases, **prompts, **more})
+
+
+def polite(output: str, argument: Any, context: dict[str, Any]) -> tuple[bool, str]:
+    """A check of a package."""
+    context["vars"].clear()  # what it is given is its own
+    return output == argument, f"{argument} is wanted"
+
+
+@pytest.fixture
+def package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package with one check."""
+    point = EntryPoint("polite", f"{__name__}:polite", "proctor.checks")
+    monkeypatch.setattr(plugins, "_entry_points", lambda: {"checks:polite": point})
+    monkeypatch.setattr(EntryPoint, "load", lambda _self: polite)
+
+
+@pytest.mark.usefixtures("package")
+def test_an_installed_check_scores(tmp_path: Path) -> None:
+    """With the options of all checks; its result is that of a function."""
+    subject = Subject("Hi", vars={"a": 1})
+    run = CHECK_KINDS["plugin.polite"].run
+    assert run is not None
+    assert run(Check("plugin.polite", "Hi"), subject)[:2] == (1.0, "Hi is wanted")
+    assert run(Check("plugin.polite", "Ho"), subject).value == 0
+    assert subject.vars == {"a": 1}
+    checks = [{"plugin.polite": "{{ word }}", "weight": 2}, {"not": {"plugin.polite": "x"}}, "plugin.polite"]
+    found = plan(tmp_path, test_cases=[{"input": "Hi", "vars": {"word": "yes"}, "checks": checks}])
+    [item] = found.items()
+    assert [check.argument for check in item.checks] == ["yes", None, None]
+    assert found.run.plugins == ["checks:polite"]
+    assert not found.warnings
+
+
+def test_a_missing_plugin_is_told(tmp_path: Path) -> None:
+    """At submit and by the worker that lacks it, whose items wait for another one."""
+    bench: dict[str, Any] = {"models": [{"name": "m", "plugin": "mine"}], "test_cases": [{"input": "Hi"}]}
+    found = plan(tmp_path, default_checks=[{"plugin.rude": 1}], **bench)
+    assert found.run.plugins == ["checks:rude", "clients:mine"]
+    [warning] = found.warnings
+    assert warning.startswith("the plug-in checks:rude, clients:mine is not installed here")
+    unused: Any = None
+    engine = CasesEngine(
+        "r",
+        found.run,
+        *(unused, unused, unused),
+        earlier=unused,
+        images=unused,
+        shared_vars={},
+        packing=unused,
+        outcomes=unused,
+    )
+    with pytest.raises(Deferred) as later:
+        engine.process(unused).send(None)
+    assert later.value.reason is WaitReason.PLUGIN
+    waits = "waiting for a worker that has the plug-in checks:rude, clients:mine"
+    assert describe_parked([later.value.state]) == waits
+
+
+def test_doctor_names_workers_that_lack_a_plugin() -> None:
+    """Prompts are made at submit: no worker needs them."""
+    workers = {"w1": frozenset({"checks:a"}), "w2": frozenset({"checks:a", "clients:b"})}
+    [found] = check_plugins(frozenset({"checks:a", "prompts:c"}), workers)
+    assert (found.status, found.detail) == (
+        "warn",
+        "checks:a, clients:b, prompts:c; 1 of 2 workers lacks clients:b",
+    )
+    assert check_plugins(frozenset(), {"w1": frozenset()}) == []
+
+
+def test_messages_may_come_as_json(tmp_path: Path) -> None:
+    """As functions for promptfoo return them."""
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
+    messages.append({"role": "user", "content": "Hm"})
+    (tmp_path / "p.py").write_text(f"import json\ndef ask(context): return json.dumps({messages!r})")
+    [item] = plan(tmp_path, prompts=[{"python": "p.py"}], test_cases=[{}]).items()
+    assert (item.messages, item.prompt_id) == (messages, "p")
+    assert json.loads(json.dumps(item.messages)) == messages

@@ -1,0 +1,74 @@
+"""The checks `plugin.NAME`: functions of installed packages, which run in the worker and in no sandbox."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from shared import plugins
+from shared.contracts.checks import Check
+from shared.contracts.code_config import is_plugin_name
+from worker.validation.checks.kind import CheckKind, Score, Subject, no
+from worker.validation.checks.python import context_of, score_of, stopped
+
+PREFIX: Final = "plugin."
+"""Before the name of an entry point of `proctor.checks`."""
+
+
+def plugin_kind(name: str) -> CheckKind | None:
+    """Returns the kind of check that a name means, installed or not; None if it is no plug-in's.
+
+    >>> plugin_kind("plugin.polite").name, plugin_kind("contains"), plugin_kind("plugin.")
+    ('plugin.polite', None, None)
+    """
+    if not name.startswith(PREFIX) or not is_plugin_name(name.removeprefix(PREFIX)):
+        return None
+    return CheckKind(
+        name,
+        "the function of an installed package says so",
+        f"{{{name}: argument}}",
+        "",
+        argument=Any,
+        run=_run,
+        takes_bare_word=True,
+    )
+
+
+def _run(check: Check, subject: Subject) -> Score:
+    """Calls `f(output, argument, context)`: a bool, a number from 0 to 1, or (either, reason)."""
+    name = check.check.removeprefix(PREFIX)
+    try:
+        function = plugins.load("checks", name)
+    except LookupError as error:
+        return no(str(error), error="unavailable")
+    own = msgspec.json.decode(msgspec.json.encode(context_of(subject)))  # a copy: it may change what it gets
+    try:
+        returned = function(subject.text, check.argument, own)
+    except Exception as error:  # noqa: BLE001 - whatever stops a function, it did not accept
+        return stopped(f"plug-in {name}", error)
+    return score_of(name, returned)
+
+
+class CheckKinds(Mapping[str, CheckKind]):
+    """The kinds of checks by name: the rows of the table, and `plugin.NAME` of any name.
+
+    A bench may name a plug-in that only workers have, so that being installed is no condition.
+
+    Args:
+        rows: of the table.
+    """
+
+    def __init__(self, rows: Iterable[CheckKind]) -> None:
+        self._rows = {kind.name: kind for kind in rows}
+
+    def __getitem__(self, name: str) -> CheckKind:
+        found = self._rows.get(name) or plugin_kind(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
