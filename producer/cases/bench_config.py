@@ -52,7 +52,7 @@ from shared.contracts.case_config import (
     times_of,
 )
 from shared.contracts.case_run import Validators
-from shared.contracts.checks import Check, Snippet, Transform
+from shared.contracts.checks import Check, Transform
 from shared.contracts.code_config import CaseSource
 from shared.errors import ConfigError, InputError, WrongInput
 from shared.templates.template_texts import names_in_templates
@@ -140,6 +140,8 @@ class Bench:
     """The files of code that are called as models, by model."""
     transforms: Mapping[str, Transform] = field(default_factory=dict)
     """How the answers of a model are changed before they are checked, by model."""
+    lacking: InputError | None = None
+    """What workers in this environment lack to run it."""
 
     def target(self, model: str, tier: str | None = None) -> ModelTarget:
         """Returns where a model is called, as `BenchConfig.target`; that of code has its text."""
@@ -201,7 +203,7 @@ def read_bench(
     )
     problems.attempt(partial(reading.add_all, written, problems))
     transforms = _transforms(beside.root, config, reading.checks, problems)
-    reading.warnings += _compiled(reading.checks.scripts, problems)
+    _compile(reading, problems)
     problems.raise_found()
     return Bench(
         config,
@@ -219,6 +221,7 @@ def read_bench(
         reading.checks.needs_stream,
         model_code,
         transforms,
+        reading.lacking,
     )
 
 
@@ -290,6 +293,8 @@ class _Cases:
     """Whether that goes before what they say."""
     has_outputs: bool = False
     warnings: list[str] = field(default_factory=list)
+    lacking: InputError | None = None
+    """What workers in this environment lack to run it."""
 
     @classmethod
     def of(
@@ -482,8 +487,9 @@ def _transforms(
     return found
 
 
-def _compiled(scripts: Mapping[Snippet, Place], problems: Problems) -> Iterator[str]:
-    """Compiles scripts; adds those that are none to the problems, and yields warnings."""
+def _compile(reading: _Cases, problems: Problems) -> None:
+    """Compiles the scripts that were read; adds those that are none to the problems."""
+    scripts = reading.checks.scripts
     if not scripts:
         return
     from worker.validation.script_syntax import script_problems  # noqa: PLC0415 - only for benches with JavaScript
@@ -492,8 +498,10 @@ def _compiled(scripts: Mapping[Snippet, Place], problems: Problems) -> Iterator[
         error = scripts[found.script].error(found.what, found.hint)
         if found.is_certain:
             problems.add(error)
-        else:
-            yield f"{error.message} ({error.hint})"
+            continue
+        reading.warnings.append(f"{error.message} ({error.hint})")
+        if found.is_lacking:
+            reading.lacking = error
 
 
 def _of_config(

@@ -41,7 +41,7 @@ class FileContents(NamedTuple):
 
 
 class MissingKeys(NamedTuple):
-    """Variables that calls need and do not get in this environment."""
+    """Variables that calls need and do not get in this environment, or what else workers in it lack."""
 
     why: str
     variables: Sequence[str]
@@ -51,7 +51,7 @@ class MissingKeys(NamedTuple):
     def as_error(self) -> UsageError:
         """The error for a command that starts its own workers."""
         lines = "; ".join(f"export {name}=…" for name in self.variables)
-        return UsageError(self.why, hint=f"{lines}, or {self.remedy}")
+        return UsageError(self.why, hint=f"{lines}, or {self.remedy}" if lines else self.remedy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,8 @@ def _missing_keys(plan: PlannedRun) -> MissingKeys | None:
     The judge that nobody has named is asked only about answers that do not equal what was expected: a run
     can do without it, and is only warned.
     """
+    if lacking := plan.bench.lacking:
+        return MissingKeys(lacking.message, (), lacking.hint)
     is_named = _JUDGE_KEYS & plan.bench.settings.model_fields_set
     under_test = list(_under_test(plan))
     judging = list(_judging(plan, plan.run.judges if is_named else ()))

@@ -2,10 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from producer.forecasts.cases import forecast
+from producer.load.source import Source
+from producer.options import SubmitOptions
 from shared.contracts.checks import Check, Snippet, Transform
 from worker.sandbox import Sandbox, SandboxError, Sandboxes, SandboxReason, UnusableError
 from worker.sandbox.zygote_client import Zygote
@@ -156,8 +160,8 @@ def test_scripts_are_compiled_and_not_run() -> None:
     assert [(each.script, each.is_certain) for each in found] == [(bad, True), (long, False)]
 
 
-def test_without_the_extra_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says what to install; patterns are searched all the same."""
+def test_without_the_extra_it_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It says what to install, before anything is sent too; patterns are searched all the same."""
     monkeypatch.setattr("worker.sandbox.zygote_client.quickjs_file", lambda: "")
     boxes = Sandboxes(is_unsafe_allowed=True)
     with boxes.batch(None) as sandbox:
@@ -167,6 +171,16 @@ def test_without_the_extra_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> No
     assert caught.value.hint == "pip install 'proctor[js]' where workers run"
     assert isinstance(boxes._zygote, Zygote)
     boxes.close()
+    bench = tmp_path / "bench.yaml"
+    bench.write_text(
+        "name: n\nsystem_prompt: s\nmodels: [echo]\n"
+        "test_cases:\n  - {input: a, checks: [{javascript: 'true'}]}\n"
+    )
+    found = forecast(Source(bench), SubmitOptions())
+    assert found.missing is not None
+    refused = found.missing.as_error()
+    assert "bench.yaml:5: test_cases[0].checks[0]: JavaScript is not run here" in refused.message
+    assert refused.hint == caught.value.hint
 
 
 def test_functions_and_scripts_make_values(boxes: Sandboxes) -> None:

@@ -138,7 +138,7 @@ class Sandboxes:
             what = f"validators and JavaScript are not run here: {zygote.why_unlocked}"
             raise UnusableError(SandboxReason.UNAVAILABLE, what, hint=UNSAFE_HINT)
         if work is SCRIPTS and not zygote.quickjs:
-            raise UnusableError(SandboxReason.UNAVAILABLE, NO_QUICKJS, hint=QUICKJS_HINT)
+            raise UnusableError(SandboxReason.NO_JAVASCRIPT, NO_QUICKJS, hint=QUICKJS_HINT)
         child = SandboxChild(zygote.fork(work.order, is_locked=not zygote.why_unlocked))
         if work.order == protocol.TEMPLATE:
             _load(child, work.source, self.call_s)

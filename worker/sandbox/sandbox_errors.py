@@ -24,6 +24,8 @@ class SandboxReason(StrEnum):
     """The validators file has nothing of this name that can be called."""
     BAD_PATTERN = "bad_pattern"
     """The pattern is no regular expression."""
+    NO_JAVASCRIPT = "no_javascript"
+    """What runs JavaScript is not installed here."""
     UNAVAILABLE = "unavailable"
     """Nothing was run: processes cannot be locked here, or the sandbox is closed."""
 

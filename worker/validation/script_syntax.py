@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from shared.contracts.checks import Snippet
-from worker.sandbox import SandboxError, Sandboxes, UnusableError
+from worker.sandbox import SandboxError, Sandboxes, SandboxReason, UnusableError
 
 
 class ScriptProblem(NamedTuple):
@@ -15,6 +15,8 @@ class ScriptProblem(NamedTuple):
     hint: str
     is_certain: bool = True
     """Whether it can never run; otherwise it is only not known, or probably not meant."""
+    is_lacking: bool = False
+    """Whether nothing that runs JavaScript is installed here."""
 
 
 def script_problems(scripts: Iterable[Snippet]) -> Iterator[ScriptProblem]:
@@ -26,9 +28,8 @@ def script_problems(scripts: Iterable[Snippet]) -> Iterator[ScriptProblem]:
                 try:
                     sandbox.compile(script)
                 except UnusableError as error:
-                    yield ScriptProblem(
-                        script, f"not compiled: {error.message}", error.hint, is_certain=False
-                    )
+                    is_lacking, what = error.reason is SandboxReason.NO_JAVASCRIPT, error.message
+                    yield ScriptProblem(script, what, error.hint, is_certain=False, is_lacking=is_lacking)
                     return
                 except SandboxError as error:
                     is_long = script.is_module or "\n" in script.source.strip()
