@@ -19,6 +19,8 @@ STACK_BYTES = 256 << 10
 MODULE = "_quickjs"
 CALL, LOAD, RESULT = "call", "load", "result"
 """Steps of a script: run it, only compile it, ask for what a promise of it was settled with."""
+PARSE = "at parse (native)"
+"""The frame of `JSON.parse`; that before it is a place in the JSON."""
 NO_MEMORY = "InternalError: out of memory"
 _LINE = re.compile(r"<input>:(\d+)")
 """The place in the innermost function; only code of the user's has lines that are told."""
@@ -127,6 +129,7 @@ def failure(text: str, lines: int) -> tuple[bytes, str]:
     message, _, trace = text.partition("\n")
     if message.startswith(NO_MEMORY):
         return protocol.MEMORY, ""
-    place = _LINE.search(trace)
+    of_json, is_json, of_code = trace.partition(PARSE)
+    place = _LINE.search(of_code if is_json else of_json)
     where = f" (line {min(int(place[1]), lines)})" if place else ""
     return protocol.RAISED, message[: serving.MAX_SAID_CHARS] + where
