@@ -43,6 +43,7 @@ FIRST: Final = (
 LAST: Final = ("pairwise", "test_cases_file", "columns", "test_cases")
 """Those at the end."""
 CASES: Final = "test_cases"
+MODELS: Final = "models"
 CASE_FIRST: Final = ("id", "tags", "vars", "expand", "system_prompt", "input", "messages", "images")
 """Keys of a case that say what is asked."""
 CASE_LAST: Final = ("metadata", "transform", "default_checks", "checks", "at_least")
@@ -70,6 +71,8 @@ def bench_text(bench: BenchConfig, comments: Comments | None = None) -> str:
     ordered = _in_order(document, FIRST, LAST)
     cases = [_in_order(each, CASE_FIRST, CASE_LAST) for each in document.get(CASES, ())]
     ordered |= {CASES: cases} if cases else {}
+    models = [_in_order(each, ("name",), ()) if isinstance(each, dict) else each for each in ordered[MODELS]]
+    ordered[MODELS] = models
     lines = _Lines(comments or {})
     text = "\n".join([*lines.comment((), 0), *lines.mapping(ordered, (), 0)]) + "\n"
     try:

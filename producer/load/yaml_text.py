@@ -209,6 +209,31 @@ def lines_below(text: str, path: Sequence[str | int]) -> dict[int, int]:
     return found
 
 
+def comments_above(text: str) -> dict[Path, list[str]]:
+    r"""Finds the comments on lines of their own, by the place that is written below them.
+
+    >>> comments_above("# all\na: 1\nb:\n  # one\n  # more\n  - c\n")
+    {('a',): ['all'], ('b', 0): ['one', 'more']}
+    """
+    if "#" not in text:
+        return {}
+    inside = set[int]()
+    for event in events(text):
+        if isinstance(event, yaml.ScalarEvent) and event.start_mark and event.end_mark:
+            inside.update(range(event.start_mark.line + 1, event.end_mark.line))
+    found, first, waiting = dict[Path, list[str]](), dict[int, Path](), list[str]()
+    for place, at, _ in _places(text):
+        first.setdefault(at, place)
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("#") and number - 1 not in inside:
+            waiting.append(line.lstrip().lstrip("#").strip())
+        elif line.strip():
+            if waiting and number in first:
+                found[first[number]] = waiting
+            waiting = []
+    return found
+
+
 def _places(text: str) -> Iterator[_Written]:
     """Yields every written place of a document; that of an alias twice, the second time with its anchor."""
     path: list[str | int] = []

@@ -19,6 +19,9 @@ _BEARER: Final = re.compile(r"Bearer \{\{\s*env\.(\w+)\s*\}\}")
 _OURS: Final[Mapping[str, str]] = {"prompt": "input", "env": "env"}
 
 
+_OWN_HEADERS: Final = frozenset({"content-type"})
+
+
 def is_application(provider: str) -> bool:
     """Returns whether a provider is an address that is called over HTTP."""
     return provider in {"http", "https"} or provider.startswith(("http://", "https://"))
@@ -44,7 +47,7 @@ def to_http(provider: Provider, leave: Callable[[str, str], None]) -> dict[str, 
     method = str(config.method or ("GET" if config.body is None else "POST")).upper()
     given |= {"method": method} if method != "POST" else {}
     headers = {name: _header(str(value)) for name, value in mapping(config.headers).items()}
-    headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
+    headers = {name: value for name, value in headers.items() if name.lower() not in _OWN_HEADERS and value}
     given |= {"headers": headers} if headers else {}
     body = config.query_params if config.body is None else config.body
     if isinstance(body, str):
@@ -58,8 +61,16 @@ def to_http(provider: Provider, leave: Callable[[str, str], None]) -> dict[str, 
 
 def _header(value: str) -> str:
     """The value of a header: a variable of the environment is named."""
-    found = _ENV.fullmatch(value) or _BEARER.fullmatch(value)
+    if _BEARER.fullmatch(value):
+        return ""  # sent as the key of the model
+    found = _ENV.fullmatch(value)
     return f"env:{found[1]}" if found else _template(value)
+
+
+def bearer_variable(provider: Provider) -> str | None:
+    """Returns the variable of the environment that a bearer token is in; None without one."""
+    values = map(str, mapping(read(WrittenApplication, provider.config).headers).values())
+    return next((found[1] for value in values if (found := _BEARER.fullmatch(value))), None)
 
 
 def _template(text: str) -> str:

@@ -290,7 +290,9 @@ def _named_model(provider: Any, use: str) -> str | None:
     """The name of a grader as a bench has it; one of a mapping by what it is used for."""
     if isinstance(provider, dict):
         return _named_model(provider.get(use) or read(WrittenGrader, provider).id, use)
-    return model_name(provider) if isinstance(provider, str) else None
+    if not isinstance(provider, str) or (use == "embedding" and "embed" not in provider):
+        return None
+    return model_name(provider)
 
 
 def _rubric(assertion: Assertion, context: CheckContext) -> Check:

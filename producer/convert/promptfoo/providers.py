@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from producer.convert.promptfoo.applications import is_application, to_http
+from producer.convert.promptfoo.applications import bearer_variable, is_application, to_http
 from producer.convert.promptfoo.suite import Provider
 from producer.convert.promptfoo.written import (
     WrittenApplication,
@@ -19,7 +19,9 @@ from producer.convert.promptfoo.written import (
 )
 from shared.contracts.case_config import ModelEntry
 from shared.errors import WrongInput
+from shared.upstream.key_variables import PROVIDERS, provider_of
 
+API_KEY: Final = "api_key_env"
 Leave = Callable[[str, str], None]
 """Lists what is left, and why."""
 
@@ -152,12 +154,15 @@ def to_model(provider: Provider, leave: Leave) -> str | ModelEntry:
         given = {script.language: script.path, **({"config": config} if config else {})}
     elif is_application(provider.id):
         name = provider.label or read(WrittenApplication, config).url or provider.id
-        given = {"http": to_http(provider, leave)}
+        key = bearer_variable(provider)
+        given = {"http": to_http(provider, leave), **({"api_key_env": key} if key else {})}
     elif name is None:
         raise WrongInput("no model is called like that: name one, or call it over HTTP or by code")
     else:
         endpoint = read(WrittenModelConfig, config)
         given = _endpoint(endpoint, leave) | _params(config, endpoint, leave)
+        if given.get(API_KEY) == PROVIDERS.get(provider_of(name)):
+            given.pop(API_KEY, None)
     if name == "echo":
         given = {}
     if not given:

@@ -29,6 +29,7 @@ from producer.convert.promptfoo.written import (
 from producer.convert.report import Conversion, ForeignFile, Left
 from producer.load.problems import MOST_CASES, Place
 from producer.load.problems import Path as DocumentPath
+from producer.load.yaml_text import comments_above
 from shared.contracts.case_config import BenchConfig, CaseEntry, ModelEntry, RunSettings
 from shared.contracts.cases import MAX_ID_CHARS
 from shared.contracts.prompts import Prompt
@@ -44,6 +45,15 @@ _PLACEHOLDER: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _ROUNDS: Final = 5
 """How often variables that name variables are filled in."""
 _NAME_CHARS: Final = 80
+_KEYS: Final[Mapping[str, DocumentPath]] = {
+    "description": (),
+    "providers": ("models",),
+    "targets": ("models",),
+    "prompts": ("prompts",),
+    "defaultTest": ("default_checks",),
+    "tests": ("test_cases",),
+}
+"""Keys of the first level, with the places in a bench that their comments belong to."""
 
 
 def convert(file: ForeignFile) -> Conversion:
@@ -83,12 +93,16 @@ class _Translation:
     """Functions of the validators file."""
     labels: dict[str, str] = field(default_factory=dict)
     """Models by the names that tests have for them."""
+    known: set[Left] = field(default_factory=set)
+    """All that is left, to list each once."""
     ids: set[str] = field(default_factory=set)
     """Ids of cases."""
 
     def leave(self, place: Place, what: str, reason: str, at: DocumentPath = ()) -> None:
         """Lists something that benches do not have, once."""
-        if (found := Left(place, what, reason, at)) not in self.left:
+        found = Left(place, what, reason, at)
+        if found not in self.known:
+            self.known.add(found)
             self.left.append(found)
 
     def bench(self, name: str) -> BenchConfig:
@@ -117,7 +131,23 @@ class _Translation:
         given |= {"default_checks": defaults} if defaults else {}
         given |= {"validators_file": next(iter(files))} if (files := self.functions.files()) else {}
         given |= {"config": RunSettings(**self._settings())} if self._settings() else {}
+        self._keep_comments()
         return BenchConfig(**given, test_cases=cases)
+
+    def _keep_comments(self) -> None:
+        """Takes over the comments above what has a counterpart, each once."""
+        whole = self.suite.place
+        try:
+            comments = comments_above(whole.text)
+        except WrongInput:
+            return  # JSON that is no YAML
+        for path, texts in comments.items():
+            comments[path] = [each for each in texts if not each.startswith("yaml-language-server")]
+        top = {bench: Place(whole.file, whole.text, (key,)) for key, bench in _KEYS.items()}
+        for bench, place in {**top, **self.places}.items():
+            found = comments.pop(place.path, None) if place.file == whole.file else None
+            if found:
+                self.comments[bench] = (*found, *self.comments.get(bench, ()))
 
     def _tests(self) -> list[Test]:
         """The tests, but for those that a program writes."""
@@ -167,6 +197,7 @@ class _Translation:
                 )
             self.labels |= {provider.id: name, provider.label or provider.id: name}
             if name not in models:
+                self.places["models", len(models)] = provider.place
                 models[name] = model
             elif models[name] != model:
                 reason = "a bench has one configuration for a model: use a second bench"
@@ -206,6 +237,7 @@ class _Translation:
         for each in self.suite.prompts:
             try:
                 prompts.append(writer.prompt(each))
+                self.places["prompts", len(prompts) - 1] = each.place
             except WrongInput as error:
                 self.leave(each.place, f"prompt {each.label or each.raw}", error.args[0])
         if not prompts:
@@ -360,6 +392,7 @@ class _Translation:
         before: Sequence[Assertion] = default.assertions if defaults is None and not is_without else ()
         checks = self._checks((*before, *test.assertions), context, ("test_cases", at, "checks"))
         given: dict[str, Any] = {}
+        self.places["test_cases", at] = test.place
         name = self._id(test)
         given |= {"id": name} if name else {}
         vars_ = {key: value for key, value in case.own.items() if key not in images}

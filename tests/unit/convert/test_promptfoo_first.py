@@ -1,7 +1,10 @@
 """A small configuration becomes a bench that can be read, and what is left is listed."""
 
+import json
 from io import BytesIO
 from pathlib import Path
+
+import pytest
 
 from producer.cases.bench_config import read_bench
 from producer.convert.bench_text import bench_text
@@ -34,3 +37,97 @@ def test_a_configuration_becomes_a_bench(tmp_path: Path) -> None:
     assert bench.config.test_cases[0].checks == [check]
     message = f"{file}:7: assertion empty: promptfoo has no such type"
     assert [each.message for each in found.left] == [message, message]
+
+
+PROVIDERS: list[tuple[object, object]] = [
+    ("openai:chat:gpt-4o", "openai/gpt-4o"),
+    ("azure:chat:mine", "azure/mine"),
+    ("ollama:chat:llama3.1:8b", "ollama_chat/llama3.1:8b"),
+    ("bedrock:anthropic.claude-v2", "bedrock/anthropic.claude-v2"),
+    (
+        {"openai:gpt-4o": {"config": {"temperature": 0}}},
+        {"name": "openai/gpt-4o", "params": {"temperature": 0}},
+    ),
+    (
+        {
+            "id": "openai:gpt-4o",
+            "config": {"apiKey": "{{env.TEAM_API_KEY}}", "apiHost": "proxy.example.com/v1"},
+        },
+        {
+            "name": "openai/gpt-4o",
+            "api_base": "https://proxy.example.com/v1",
+            "api_key_env": "TEAM_API_KEY",
+        },
+    ),
+    (
+        {
+            "id": "google:gemini-2.5-pro",
+            "config": {"generationConfig": {"maxOutputTokens": 9, "topP": 0.5}, "tools": [{"name": "f"}]},
+        },
+        {
+            "name": "gemini/gemini-2.5-pro",
+            "params": {
+                "max_tokens": 9,
+                "top_p": 0.5,
+                "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+            },
+        },
+    ),
+    (
+        {
+            "id": "https",
+            "label": "ours",
+            "config": {
+                "url": "https://h/chat",
+                "headers": {"Authorization": "Bearer {{env.BOT_TOKEN}}", "X-Team": "a"},
+                "body": '{"q": "{{prompt}}", "who": "{{user}}"}',
+                "transformResponse": "(json) => json.choices[0].text",
+            },
+        },
+        {
+            "name": "ours",
+            "api_key_env": "BOT_TOKEN",
+            "http": {
+                "url": "https://h/chat",
+                "headers": {"X-Team": "a"},
+                "body": {"q": "{{input}}", "who": "{{vars.user}}"},
+                "answer": {"text": "/choices/0/text"},
+            },
+        },
+    ),
+    ("file://app.py:ask", {"name": "app", "python": "app.py:ask"}),
+]
+
+
+@pytest.mark.parametrize(("provider", "model"), PROVIDERS, ids=lambda each: str(each)[:40])
+def test_providers_are_models(provider: object, model: object, tmp_path: Path) -> None:
+    file = tmp_path / "promptfooconfig.json"
+    file.write_text(json.dumps({"providers": [provider], "prompts": ["Hi"]}))
+
+    found = convert(ForeignFile(file, tmp_path))
+
+    [entry] = found.bench.model_dump(mode="json", exclude_unset=True, by_alias=True)["models"]
+    assert entry == model
+    assert not found.left
+
+
+def test_comments_stay_above_what_they_explain(tmp_path: Path) -> None:
+    file = tmp_path / "promptfooconfig.yaml"
+    text = (
+        "# all\ndescription: A\nproviders:\n  # cheap\n  - echo\nprompts:\n  - |\n    a\n    # no comment\n"
+    )
+    file.write_text(
+        text + "tests:\n  # first\n  - assert:\n      # why\n      - {type: contains, value: a}\n"
+    )
+
+    found = convert(ForeignFile(file, tmp_path))
+
+    written = bench_text(found.bench, found.comments).splitlines()
+    for comment, below in (
+        ("# all", "name: A"),
+        ("# cheap", "- echo"),
+        ("# first", "- checks:"),
+        ("# why", "- {contains: a}"),
+    ):
+        at = [line.strip() for line in written].index(comment)
+        assert written[at + 1].strip() == below
