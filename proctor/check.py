@@ -234,50 +234,51 @@ def rubric(
     criterion: str, *, choices: Mapping[str, float] | None = None, **options: Unpack[JudgeOptions]
 ) -> Check:
     """A judge's score for the criterion, or that of its choice, reaches `at_least`."""
-    return {"rubric": criterion, **({} if choices is None else {"choices": dict(choices)}), **options}
+    return _graded({"rubric": criterion, **({} if choices is None else {"choices": dict(choices)})}, options)
 
 
 def factuality(
     expected: str, *, scores: Mapping[str, float] | None = None, **options: Unpack[JudgeOptions]
 ) -> Check:
     """A judge finds that the facts agree with an expected statement."""
-    return {"factuality": expected, **({} if scores is None else {"scores": dict(scores)}), **options}
+    return _graded({"factuality": expected, **({} if scores is None else {"scores": dict(scores)})}, options)
 
 
 def closed_qa(criterion: str, **options: Unpack[JudgeOptions]) -> Check:
     """A judge says that the output, as an answer to the input, meets the criterion."""
-    return {"closed_qa": criterion, **options}
+    return _graded({"closed_qa": criterion}, options)
 
 
 def g_eval(criteria: str, *, steps: Sequence[str] = (), **options: Unpack[JudgeOptions]) -> Check:
     """A judge's grade by evaluation steps, which it writes first where none are given."""
-    return {"g_eval": {"criteria": criteria, "steps": list(steps)} if steps else criteria, **options}
+    return _graded({"g_eval": {"criteria": criteria, "steps": list(steps)} if steps else criteria}, options)
 
 
 def answer_relevance(question: str | None = None, **options: Unpack[JudgeOptions]) -> Check:
     """The share of its statements that address the question, which is the input or given."""
-    return {"answer_relevance": question, **options}
+    return _graded({"answer_relevance": question}, options)
 
 
 def context_recall(context: str | Sequence[str], expected: str, **options: Unpack[JudgeOptions]) -> Check:
     """The share of the statements of an expected answer that the context has."""
-    return {
-        "context_recall": {
-            "context": context if isinstance(context, str) else list(context),
-            "expected": expected,
-        },
-        **options,
-    }
+    texts = context if isinstance(context, str) else list(context)
+    return _graded({"context_recall": {"context": texts, "expected": expected}}, options)
 
 
 def context_precision(context: str | Sequence[str], **options: Unpack[JudgeOptions]) -> Check:
     """The useful passages of the context come first."""
-    return {"context_precision": context if isinstance(context, str) else list(context), **options}
+    return _graded({"context_precision": context if isinstance(context, str) else list(context)}, options)
 
 
 def context_faithfulness(context: str | Sequence[str], **options: Unpack[JudgeOptions]) -> Check:
     """The share of the claims of the output that follow from the context."""
-    return {"context_faithfulness": context if isinstance(context, str) else list(context), **options}
+    return _graded({"context_faithfulness": context if isinstance(context, str) else list(context)}, options)
+
+
+def _graded(check: Check, options: JudgeOptions) -> Check:
+    """A check that judges grade, with its options; a panel is a list, as in bench files."""
+    models = {"models": list(options["models"])} if "models" in options else {}
+    return {**check, **options, **models}
 
 
 def all_of(checks: Sequence[Check], **options: Unpack[Options]) -> Check:
