@@ -283,7 +283,7 @@ def test_the_benchmark_measures_every_row(boxes: Sandboxes) -> None:
     """In small, so that it still runs when somebody wants its figures."""
     assert boxes.why_unlocked == ""
     figures = list(measured(0.01))
-    assert len(figures) == 6
+    assert len(figures) == 8
     assert all(figure.value > 0 and figure.ratio for figure in figures)
 
 

@@ -15,13 +15,13 @@ from shared.errors import CheckUnusableError
 from worker.validation.case_verdict import CheckSandbox, Returned
 from worker.validation.checks.kind import FAILED, PASSED, Label, Score, Subject, no, titled
 from worker.validation.checks.python import context_of, stopped
-from worker.validation.display import show
+from worker.validation.display import escape_surrogates, show
 
 MAX_PARTS: Final = 20
 """Results of parts (`componentResults`) that are kept."""
+MAX_SHOWN: Final = 200
+"""Characters of their reasons."""
 WANTED: Final = "which is neither true or false, a finite number, nor {pass, score, reason}"
-
-
 JAVASCRIPT_OPTIONS: Final = {"config": dict[str, Any]}
 
 
@@ -86,14 +86,26 @@ def score_of(returned: Returned, at_least: float | None) -> Score:
         case Returned("number") if _is_number(value):
             passed = value > 0 if at_least is None else value >= at_least
         case Returned(_, {"pass": bool(passed), "score": score, "reason": str(reason)}) if _is_number(score):
-            parts = value.get("componentResults")
-            detail = {"parts": parts[:MAX_PARTS]} if isinstance(parts, list) else {}
-            value = score
+            value, detail = score, _parts(value.get("componentResults"))
         case _:
-            what = returned.type if value is None else show(value)
+            what = returned.type if value is None and returned.type != "object" else show(value)
             return no(f"JavaScript returned {what}, {WANTED}", error="bad_return")
     reason = reason or f"JavaScript returned {show(returned.value)}"
     return Score(min(max(float(value), FAILED), PASSED), reason, detail, passed, is_final=True)
+
+
+def _parts(results: Any) -> dict[str, Any]:
+    r"""Keeps of the results of parts what every result has; anything else may be nested without end.
+
+    >>> _parts([{"pass": True, "score": 1, "reason": "a\ud800", "more": [[]]}, 5])
+    {'parts': [{'pass': True, 'score': 1, 'reason': 'a\\ud800'}]}
+    """
+    found = list[dict[str, Any]]()
+    for each in results[:MAX_PARTS] if isinstance(results, list) else ():
+        match each:
+            case {"pass": bool(passed), "score": score, "reason": str(reason)} if _is_number(score):
+                found.append({"pass": passed, "score": score, "reason": escape_surrogates(reason, MAX_SHOWN)})
+    return {"parts": found} if found else {}
 
 
 def _is_number(value: Any) -> bool:
