@@ -78,13 +78,13 @@ def find_results(session: Session, run: str, since: str = "", until: str = "") -
         return find_run(session, run)
     store = session.access.store
     window = window_of(store, run, times)
-    kept_ms = store.stream(window.namespace).state(now_ms()).first_ms
-    if kept_ms is None or window.until_ms <= kept_ms:
+    state = store.stream(window.namespace).state(now_ms())
+    if state.first_ms is None or window.until_ms <= state.first_ms:
         session.output.warn(
             "no turn of this time is kept in full; `proctor view` has the totals of its hours"
         )
-    elif window.since_ms < kept_ms:
-        session.output.warn(f"turns are kept since {local_time(kept_ms)}: earlier ones are not in it")
+    elif window.since_ms < state.first_ms and state.kept <= state.last:
+        session.output.warn(f"turns are kept since {local_time(state.first_ms)}: earlier ones are not in it")
     return store.info(window.name)
 
 
