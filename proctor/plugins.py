@@ -12,6 +12,7 @@
 `proctor.testing.client_contract` has the tests that every client of models passes.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -48,8 +49,6 @@ class ModelCall:
     @property
     def prompt(self) -> str:
         """The user's message alone; a conversation as JSON, as promptfoo's providers are given it."""
-        import json  # noqa: PLC0415 - of conversations only
-
         if len(self.messages) == 1 and isinstance(self.messages[0].get("content"), str):
             return str(self.messages[0]["content"])
         return json.dumps(list(self.messages), ensure_ascii=False)

@@ -21,7 +21,7 @@ from typing import Final
 from shared import keys, plugins
 from shared.clock import now_ms
 from shared.errors import RedisRefusingError, RedisUnreachableError
-from shared.kinds import CASES, Kind
+from shared.kinds import Kind
 from shared.runs import RunStore
 from shared.runs.forgetting import forget_old_texts
 from worker.process import WorkerProcess
@@ -165,7 +165,7 @@ class PeriodicJobs:
     def _announce_plugins(self) -> None:
         """Says from time to time which plug-ins this process has; not while it starts, as it takes long."""
         process, now_s = self._process, monotonic()
-        if now_s < self._announce_at_s or CASES not in process.slots:
+        if now_s < self._announce_at_s:
             return
         self._announce_at_s = now_s + ANNOUNCE_S
         if found := " ".join(each.key for each in plugins.installed()):

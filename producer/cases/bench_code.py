@@ -7,7 +7,6 @@ import ast
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -50,6 +49,8 @@ class BenchCode:
     config: Path | None
     read: ReadFile
     _processes: dict[str, CodeProcess] = field(default_factory=dict)
+    _broken: dict[str, str] = field(default_factory=dict)
+    """Why a process takes no further calls: it would take as long to fail for each case."""
 
     @classmethod
     def of(
@@ -133,7 +134,9 @@ class BenchCode:
         self, file: CodeFile, code: Code, role: Role, arguments: list[Any], within_s: float, place: Place
     ) -> Any:
         """Calls a function in the process of its file, which is started at the first call."""
-        key = json.dumps([role, code.named, file.env])
+        key, hint = json.dumps([role, code.named, file.env]), f"correct {file.name}"
+        if key in self._broken:
+            raise place.error(self._broken[key], hint)
         try:
             if key not in self._processes:
                 beside = inside(self.config, place, _name_of(code).file).parent
@@ -141,10 +144,12 @@ class BenchCode:
                 self._processes[key].ready.result(LOAD_S)
             return self._processes[key].call(arguments).result(within_s)
         except TimeoutError:
-            self.close()
-            raise place.error(f"{file.name} did not return in time", "a call may take seconds") from None
-        except (CodeFailedError, CancelledError) as error:
-            raise place.error(str(error), f"correct {file.name}") from None
+            self._broken[key] = what = f"{file.name} did not return in {within_s:g} s"
+            raise place.error(what, hint) from None
+        except CodeFailedError as error:
+            if error.failure != "raised":
+                self._broken[key] = str(error)
+            raise place.error(str(error), hint) from None
 
     def close(self) -> None:
         """Ends the processes of prompts and cases."""

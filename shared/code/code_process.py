@@ -26,6 +26,8 @@ CALLS: Final = 64
 """Calls of a process that may be under way at a time; its owner keeps to it."""
 MOST_REPLY_BYTES: Final = 8 << 20
 """A longer answer ends the process."""
+MOST_CASES_BYTES: Final = 256 << 20
+"""The same of a list of cases."""
 USUAL_VARIABLES: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that all code has; none is a secret."""
 _FOLDER: Final = Path(__file__).parent
@@ -82,6 +84,7 @@ class CodeProcess:
         memory_bytes: int = MEMORY_BYTES,
     ) -> None:
         self._name = file.name
+        self._most = MOST_CASES_BYTES if role == "cases" else MOST_REPLY_BYTES
         self._own = None if beside else TemporaryDirectory(prefix="proctor-code-", ignore_cleanup_errors=True)
         folder = beside or Path(self._own.name if self._own else "")
         if self._own:
@@ -162,10 +165,10 @@ class CodeProcess:
 
     def _take_replies(self, pipe: IO[bytes]) -> str:
         """Hands answers over; returns what is wrong with the last one, nothing at the end."""
-        while line := pipe.readline(MOST_REPLY_BYTES):
+        while line := pipe.readline(self._most):
             if not line.endswith(b"\n"):
-                is_long = len(line) >= MOST_REPLY_BYTES
-                return f"answered with more than {MOST_REPLY_BYTES >> 20} MiB" if is_long else ""
+                is_long = len(line) >= self._most
+                return f"answered with more than {self._most >> 20} MiB" if is_long else ""
             reply = json.loads(line)
             if reply.get("ready"):
                 self._ready.set_result(None)

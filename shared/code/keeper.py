@@ -12,7 +12,8 @@ import os
 import resource
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 REPLIES_FD = 3
 _SUBREAPER = 36
@@ -54,14 +55,12 @@ def main(life: int, memory_bytes: int, command: list[str]) -> int:
     return os.waitstatus_to_exitcode(status[0]) % 256 if status else _SIGNALLED + signal.SIGKILL
 
 
-class _blocked:  # noqa: N801 - reads as the statement that it is
+@contextmanager
+def _blocked() -> Iterator[None]:
     """Keeps SIGCHLD until the program's number is known."""
-
-    def __enter__(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-
-    def __exit__(self, *_: object) -> None:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    yield
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
 def _become(life: int, memory_bytes: int, command: list[str]) -> None:

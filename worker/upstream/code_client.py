@@ -98,6 +98,7 @@ class CodeClient:
         async with self._slots:
             running = await self._started(call.model)
             running.calls += 1
+            self._stay()
             try:
                 returned = await asyncio.wrap_future(running.process.call(arguments))
             except CodeFailedError as error:
@@ -149,14 +150,23 @@ class CodeClient:
 
     def _rest(self, running: _Running) -> None:
         """Ends a process without calls: at once if it was left, else after a while."""
-        if self._idle is not None:
-            self._idle.cancel()
         if running.calls:
             return
         if running.is_left:
             running.process.close()
         else:
-            self._idle = asyncio.get_running_loop().call_later(IDLE_S, running.process.close)
+            self._stay()
+            self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._end, running)
+
+    def _stay(self) -> None:
+        """Keeps a process that would be ended soon."""
+        if self._idle is not None:
+            self._idle.cancel()
+
+    def _end(self, running: _Running) -> None:
+        """Ends a process that has had no call for a while."""
+        self._leave(running)
+        running.process.close()
 
 
 def _failed(error: CodeFailedError) -> CallFailedError:

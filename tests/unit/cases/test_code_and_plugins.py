@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from producer.cases import bench_code
 from producer.cases.load import PlannedRun, plan_run
 from producer.cli.plugins_view import check_plugins
 from producer.load.source import Source
@@ -121,6 +122,14 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path, more: dict[str, Any], wor
     cases = {} if "test_cases_file" in more else {"test_cases": [{"vars": {"country": "Peru"}}]}
     prompts = {} if "models" in more or "prompts" in more else {"prompts": ["Hi"]}
     assert words in refusal(tmp_path, **{**cases, **prompts, **more})
+
+
+def test_a_prompt_that_hangs_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not for each case."""
+    monkeypatch.setattr(bench_code, "PROMPT_S", 0.3)
+    (tmp_path / "hang.py").write_text("import time\ndef ask(context): time.sleep(60)")
+    found = refusal(tmp_path, prompts=[{"python": "hang.py"}], test_cases=[{"id": f"{n}"} for n in range(50)])
+    assert "hang.py did not return in 0.3 s" in found
 
 
 def polite(output: str, argument: Any, context: dict[str, Any]) -> tuple[bool, str]:
