@@ -27,48 +27,59 @@ def convert_file(
     """
     target = output or file.with_suffix(".bench.yaml")
     found = convert(ForeignFile(file, target.parent), name)
-    files = {} if output is None else {output.parent / each: text for each, text in found.files.items()}
-    for path in (*files, *([output] if output else ())):
-        if path.exists() and not is_forced:
-            raise UsageError(f"{path} exists already", hint="--force overwrites it, or name another file")
-    for path, text in files.items():
-        _write(session, path, text)
-    if output is not None or not found.files:
-        found = usable(found, target)
-    text = bench_text(found.bench, _comments(found))
     if output is None:
-        session.output.data(text.removesuffix("\n"))
+        found = found if found.files else usable(found, target)
+        session.output.data(_text(found).removesuffix("\n"))
         for each in found.files:
             session.output.message(f"-o FILE writes the bench and {each}, which it needs")
     else:
-        _write(session, output, text)
-    for left in found.left[:MOST_SHOWN]:
-        session.output.message(f"left: {left.message}")
-    if len(found.left) > MOST_SHOWN:
-        session.output.message(f"left: {len(found.left) - MOST_SHOWN:,} more, as comments in the bench")
-    session.output.note(_summary(found))
+        found = _write_all(session, output, found, is_forced=is_forced)
+    left = list(dict.fromkeys(each.message for each in found.left))  # of several cases, each once
+    for message in left[:MOST_SHOWN]:
+        session.output.message(f"left: {message}")
+    if len(left) > MOST_SHOWN:
+        session.output.message(f"left: {len(left) - MOST_SHOWN:,} more, as comments in the bench")
+    session.output.note(_summary(found, len(left)))
     if output is not None:
         session.output.note(f"next: proctor validate {output}")
-    return int(is_strict and bool(found.left))
+    return int(is_strict and bool(left))
 
 
-def _write(session: Session, path: Path, text: str) -> None:
-    """Writes a file, and prints its name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as out:
-        out.write(text.encode())
-    session.output.data(str(path))
+def _write_all(session: Session, output: Path, found: Conversion, *, is_forced: bool) -> Conversion:
+    """Writes a bench and the files that it needs, and returns the conversion as it was written.
+
+    Raises:
+        UsageError: one of them is there already.
+    """
+    files = {output.parent / name: text for name, text in found.files.items()}
+    for path in (output, *files):
+        if path.exists() and not is_forced:
+            raise UsageError(f"{path} exists already", hint="--force overwrites it, or name another file")
+    for path, text in files.items():
+        _write(path, text)
+    found = usable(found, output)
+    _write(output, _text(found))
+    for path in (output, *files):
+        session.output.data(str(path))
+    return found
 
 
-def _comments(found: Conversion) -> dict[DocumentPath, Sequence[str]]:
-    """The comments of a bench: those of the foreign file, and what is left."""
+def _text(found: Conversion) -> str:
+    """The bench with comments: those of the foreign file, and what is left."""
     comments: dict[DocumentPath, Sequence[str]] = dict(found.comments)
     for each in found.left:
         comments[each.at] = (*comments.get(each.at, ()), f"left: {each.message}")
-    return comments
+    return bench_text(found.bench, comments)
 
 
-def _summary(found: Conversion) -> str:
+def _write(path: Path, text: str) -> None:
+    """Writes a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path) as out:
+        out.write(text.encode())
+
+
+def _summary(found: Conversion, number: int) -> str:
     """What was converted, in one line."""
     bench = found.bench
     parts = [
@@ -76,5 +87,5 @@ def _summary(found: Conversion) -> str:
         plural(len(bench.prompts or ()), "prompt"),
         plural(len(bench.test_cases), "case"),
     ]
-    left = plural(len(found.left), "thing") if found.left else "nothing"
+    left = plural(number, "thing") if number else "nothing"
     return f"{', '.join(parts)}; {left} left"

@@ -80,6 +80,8 @@ def model_name(provider: str) -> str | None:
         return None
     if kind == "openai" and form == "responses" and colon:
         return f"openai/responses/{model}"
+    if kind == "bedrock" and form == "converse" and colon:
+        return f"bedrock/converse/{model}"
     if form in _FORMS and colon:
         prefix = "ollama" if kind == "ollama" and form.startswith("completion") else prefix
         rest = model
@@ -111,6 +113,7 @@ _BODY: Final = frozenset(
 """Options that are keys of the request's body."""
 _ENV: Final = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{?(\w+)\}?")
 _SCRIPTS: Final[Mapping[str, str]] = {".py": "python"} | dict.fromkeys((".js", ".mjs", ".cjs"), "javascript")
+_EMBEDDING: Final = re.compile(r":embeddings?:")
 _MILLION: Final = 1_000_000
 
 
@@ -156,7 +159,7 @@ def to_model(provider: Provider, leave: Leave) -> str | ModelEntry:
         name = provider.label or read(WrittenApplication, config).url or provider.id
         key = bearer_variable(provider)
         given = {"http": to_http(provider, leave), **({"api_key_env": key} if key else {})}
-    elif name is None:
+    elif name is None or _EMBEDDING.search(provider.id):
         raise WrongInput("no model is called like that: name one, or call it over HTTP or by code")
     else:
         endpoint = read(WrittenModelConfig, config)
