@@ -1,6 +1,5 @@
 """Converts a file, writes the bench with what it needs, and says what is left."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from producer.atomic_file import atomic_file
@@ -9,7 +8,6 @@ from producer.convert.bench_text import bench_text
 from producer.convert.foreign_formats import convert
 from producer.convert.report import Conversion, ForeignFile
 from producer.convert.verifying import usable
-from producer.load.problems import Path as DocumentPath
 from producer.text import plural
 from shared.errors import UsageError
 
@@ -59,14 +57,14 @@ def _write_all(session: Session, output: Path, found: Conversion, *, is_forced: 
         _write(path, text)
     found = usable(found, output)
     _write(output, _text(found))
-    for path in (output, *files):
+    for path in (*files, output):
         session.output.data(str(path))
     return found
 
 
 def _text(found: Conversion) -> str:
     """The bench with comments: those of the foreign file, and what is left."""
-    comments: dict[DocumentPath, Sequence[str]] = dict(found.comments)
+    comments = {**found.comments}
     for each in found.left:
         comments[each.at] = (*comments.get(each.at, ()), f"left: {each.message}")
     return bench_text(found.bench, comments)
