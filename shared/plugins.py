@@ -7,10 +7,13 @@ metadata of all packages takes a while, and importing a plug-in may take long.
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
 GROUPS: Final = ("checks", "clients", "prompts")
 """What can be installed; the entry point groups are `proctor.` and these words."""
+JAVASCRIPT: Final = "proctor[js]"
+"""The extra that runs JavaScript; runs with scripts need it as others need plug-ins."""
 
 
 class Plugin(NamedTuple):
@@ -54,8 +57,8 @@ def installed() -> list[Plugin]:
 
 
 def is_installed(key: str) -> bool:
-    """Returns whether this environment has a plug-in, without importing it."""
-    return key in _entry_points()
+    """Returns whether this environment has a plug-in, or what runs JavaScript, without importing it."""
+    return find_spec("_quickjs") is not None if key == JAVASCRIPT else key in _entry_points()
 
 
 @cache

@@ -55,6 +55,7 @@ from shared.contracts.case_run import Validators
 from shared.contracts.checks import Check, Transform
 from shared.contracts.code_config import CaseSource
 from shared.errors import ConfigError, InputError, WrongInput
+from shared.plugins import JAVASCRIPT
 from shared.templates.template_texts import names_in_templates
 from shared.upstream.model_target import ModelTarget
 
@@ -142,6 +143,8 @@ class Bench:
     """How the answers of a model are changed before they are checked, by model."""
     lacking: InputError | None = None
     """What workers in this environment lack to run it."""
+    extras: frozenset[str] = frozenset()
+    """What workers need beside plug-ins."""
 
     def target(self, model: str, tier: str | None = None) -> ModelTarget:
         """Returns where a model is called, as `BenchConfig.target`; that of code has its text."""
@@ -222,6 +225,7 @@ def read_bench(
         model_code,
         transforms,
         reading.lacking,
+        frozenset({JAVASCRIPT} if reading.checks.scripts else ()),
     )
 
 

@@ -220,7 +220,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         mode=FREEFORM if run.schema is None and facts.is_freeform else STANDARD,
         has_quorums=bool(facts.quorums),
         cases=facts.cases,
-        plugins=sorted(facts.plugins | _clients(run)),
+        plugins=sorted(facts.plugins | _clients(run) | bench.extras),
     )
     _check_prices(run, has_expected=facts.has_expected)
     files = shared_vars | {name: data for name, data in bench.images.items() if name in facts.images}
