@@ -24,6 +24,8 @@ def convert_file(
         UsageError: the file cannot be converted, or the bench is there already.
     """
     target = output or file.with_suffix(".bench.yaml")
+    if file.is_dir():
+        raise UsageError(f"{file} is a folder", hint="name the file in it, such as promptfooconfig.yaml")
     found = convert(ForeignFile(file, target.parent), name)
     if output is None:
         found = found if found.files else usable(found, target)

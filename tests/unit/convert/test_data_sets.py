@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from producer.cases.bench_config import read_bench
+from producer.cli.main import run
 from producer.convert.bench_text import bench_text
 from producer.convert.foreign_formats import FORMATS, convert
 from producer.convert.openai_evals import FUZZY_MATCH
@@ -375,6 +376,11 @@ def test_a_format_can_be_forced(tmp_path: Path) -> None:
     text = '[{"input": "a", "target": "b", "expected_output": "c"}]'
     assert "factuality" in str(checks_of(converted(tmp_path / "a.json", text)))
     assert "contains" in str(checks_of(converted(tmp_path / "a.json", text, "inspect")))
+
+
+def test_a_folder_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["convert", str(tmp_path)]) == 2
+    assert "is a folder" in capsys.readouterr().err
 
 
 def test_the_command_names_all_formats() -> None:
