@@ -10,6 +10,8 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
+from redis.exceptions import RedisError
+
 from producer.serve.micro_runs import MicroRun, MicroRuns, ServedTurn
 from producer.serve.turn_bodies import AcceptedTurn
 from shared.clock import now_ms
@@ -182,7 +184,7 @@ class Gatherer:
             micro = await self._in_thread(
                 partial(self._runs.submit, turns, accepted_ms, is_kept=is_kept, is_heard=is_heard)
             )
-        except ProctorError as error:
+        except (ProctorError, RedisError) as error:
             self._fail(requests, error)
             return
         self._on_submit(len(turns))
@@ -245,18 +247,21 @@ class Gatherer:
         except ProctorError as error:
             self._fail(each.requests, error)
             return
+        except RedisError:  # it is away: `_look` finds the end once more
+            self._under_way[each.micro.run] = each
+            return
         at = 0
         for request in each.requests:
             if not request.results.done():
                 request.results.set_result(found[at : at + len(request.turns)])
             at += len(request.turns)
             self.waiting -= len(request.turns)
-        with suppress(ProctorError):  # `adopt` finds it later
+        with suppress(ProctorError, RedisError):  # `adopt` finds it later
             if any(request.is_kept for request in each.requests):
                 await self._in_thread(partial(self._runs.keep_results, each.micro.run, enumerate(found)))
             await self._in_thread(partial(self._runs.fold, each.micro.run))
 
-    def _fail(self, requests: Sequence[Waiting], error: ProctorError) -> None:
+    def _fail(self, requests: Sequence[Waiting], error: Exception) -> None:
         """Tells callers that their turns have no result."""
         for request in requests:
             self.waiting -= len(request.turns)

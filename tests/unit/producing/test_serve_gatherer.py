@@ -1,12 +1,14 @@
 """The gatherer of `proctor serve` without Redis: ends that come early, and turns that wait to go together."""
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from queue import Empty, Queue
 from typing import Any
 
 import pytest
 from msgspec import Raw
+from redis.exceptions import ConnectionError  # noqa: A004 - as Redis calls it
 
 from producer.serve import gatherer
 from producer.serve.gatherer import Gatherer
@@ -23,9 +25,13 @@ class ToldRuns:
         self.sizes = list[int]()
         self.told, self.heard_of = Queue[str](), Queue[str]()
         self.ends_early = False
+        self.failures = deque[str]()
+        """Names of calls that fail next, because Redis is away."""
+        self.unread = set[str]()
 
     def submit(self, turns: Sequence[AcceptedTurn], *_: Any, **_keep: Any) -> MicroRun:
         """Takes turns; an early end is heard before this returns."""
+        self._fail("submit")
         self.sizes.append(len(turns))
         run = f"run-{len(self.sizes)}"
         if self.ends_early:
@@ -46,13 +52,20 @@ class ToldRuns:
 
     def read(self, micro: MicroRun) -> list[ServedTurn]:
         """Reads results."""
+        self._fail("read")
         return [ServedTurn("m2", Raw(micro.run.encode()), None)] * micro.total
 
-    def ended_among(self, _runs: Sequence[str]) -> list[str]:
-        """Finds nothing."""
-        return []
+    def ended_among(self, runs: Sequence[str]) -> list[str]:
+        """Finds what could not be read, and nothing else."""
+        return [run for run in runs if run in self.unread]
 
-    def adopt(self) -> None:
+    def _fail(self, call: str) -> None:
+        if self.failures and self.failures[0] == call:
+            self.failures.popleft()
+            self.unread.add(f"run-{len(self.sizes)}")
+            raise ConnectionError("away")
+
+    def adopt(self, _known: Any) -> None:
         """Finds nothing."""
 
     def fold(self, _run: str) -> None:
@@ -78,6 +91,28 @@ def test_a_run_that_ends_before_its_submit_returns_is_answered_at_once() -> None
             await each.close()
 
     assert [bytes(turn.result) for turn in asyncio.run(talk())] == [b"run-1"]
+
+
+def test_a_redis_that_is_away_for_a_moment_costs_no_answer_and_no_room() -> None:
+    """Results that could not be read are read later; turns that could not be submitted get their error."""
+
+    async def talk() -> tuple[bytes, int]:
+        runs = ToldRuns()
+        runs.failures.extend(["submit", "read"])
+        each = gathering(runs)
+        each.start()
+        try:
+            with pytest.raises(ConnectionError):
+                await asyncio.wait_for(each.accept([AcceptedTurn("t", b"{}")]).results, WITHIN_S)
+            waiting = each.accept([AcceptedTurn("t", b"{}")])
+            await waiting.ids
+            runs.told.put("run-1")
+            [found] = await asyncio.wait_for(waiting.results, WITHIN_S)
+            return bytes(found.result), each.waiting
+        finally:
+            await each.close()
+
+    assert asyncio.run(talk()) == (b"run-1", 0)
 
 
 def test_turns_go_together_while_several_runs_are_decided(monkeypatch: pytest.MonkeyPatch) -> None:
