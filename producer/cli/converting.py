@@ -23,9 +23,9 @@ def convert_file(
     Raises:
         UsageError: the file cannot be converted, or the bench is there already.
     """
-    target = output or file.with_suffix(".bench.yaml")
     if file.is_dir():
         raise UsageError(f"{file} is a folder", hint="name the file in it, such as promptfooconfig.yaml")
+    target = output or file.with_suffix(".bench.yaml")
     found = convert(ForeignFile(file, target.parent), name)
     if output is None:
         found = found if found.files else usable(found, target)
