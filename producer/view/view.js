@@ -37,16 +37,32 @@
     link.classList.toggle("e", !!away);
     if (away) return;
     wasLive = true;
+    let isOld = false; // the page, when its first news came
     for (const [name, html] of Object.entries(parts)) {
       const place = $(`[data-part="${name}"]`);
       if (!place || place.dataset.html === html) continue;
       const held = place.contains(document.activeElement) && document.activeElement.dataset.post;
-      place.innerHTML = html; // as the templates of the server have escaped it
+      const fresh = place.cloneNode(false);
+      fresh.innerHTML = html; // as the templates of the server have escaped it
+      isOld = isOld || !place.isEqualNode(fresh);
+      renew(place, fresh);
       place.dataset.html = html;
       if (held) { const again = all("[data-post]", place).find((each) => each.dataset.post === held); if (again) again.focus(); }
     }
-    if (state !== null && now !== state) news();
+    if (state === null ? isOld : now !== state) news();
     state = now;
+  }
+
+  /* What is the same stays the same element: a button that was replaced under a pressed pointer would not be clicked. */
+  function renew(old, fresh) {
+    const mine = Array.from(old.childNodes), theirs = Array.from(fresh.childNodes);
+    if (mine.length !== theirs.length) return old.replaceChildren(...theirs);
+    mine.forEach((each, at) => {
+      const other = theirs[at];
+      if (each.isEqualNode(other)) return;
+      if (each.childNodes.length && each.cloneNode(false).isEqualNode(other.cloneNode(false))) renew(each, other);
+      else each.replaceWith(other);
+    });
   }
 
   /* The list has changed: rows that are there are renewed in their places, and more wait behind a button. */
