@@ -50,7 +50,6 @@ from worker.upstream.embeddings import (
 )
 from worker.upstream.exchange import MAX_ERROR_BYTES, exchange, failure_of, read_body, since_ms
 from worker.upstream.failures import UpstreamError, kept_error
-from worker.upstream.hosted_models import HostedModels
 from worker.upstream.http_applications import (
     HttpSessions,
     content_of,
@@ -65,6 +64,7 @@ from worker.upstream.request_forms import PrefixMarks, in_form, refuses_form
 from worker.upstream.retry_after import requested_wait_s
 
 if TYPE_CHECKING:
+    from worker.upstream.hosted_models import HostedModels
     from worker.upstream.litellm_client import LitellmClient
 
 T = TypeVar("T")
@@ -98,7 +98,8 @@ class ModelClients:
     ) -> None:
         self._environment = environment
         self._session = session
-        self._hosted = HostedModels(environment, allow_code=allow_code)
+        self._allow_code = allow_code
+        self._hosted: HostedModels | None = None
         self._direct = DirectClient(session, environment)
         self._named: LitellmClient | None = None
         self._untempered: set[tuple[str, str]] = set()
@@ -108,7 +109,7 @@ class ModelClients:
     async def prepare(self, target: ModelTarget) -> None:
         """Loads litellm and makes it ready, where a model is the first that needs it; starts code."""
         if target.is_hosted:
-            await self._hosted.prepare(target)
+            await self._code().prepare(target)
         elif not target.api_base:
             await self._litellm().prepare(target.model)
 
@@ -165,8 +166,15 @@ class ModelClients:
 
     def _client_of(self, target: ModelTarget) -> "HostedModels | DirectClient | LitellmClient":
         if target.is_hosted:
-            return self._hosted
+            return self._code()
         return self._direct if target.api_base else self._litellm()
+
+    def _code(self) -> "HostedModels":
+        if self._hosted is None:
+            from worker.upstream.hosted_models import HostedModels  # noqa: PLC0415 - only where it is needed
+
+            self._hosted = HostedModels(self._environment, allow_code=self._allow_code)
+        return self._hosted
 
     def _litellm(self) -> "LitellmClient":
         if self._named is None:
@@ -177,7 +185,8 @@ class ModelClients:
 
     async def close(self) -> None:
         """Closes what litellm and code have opened; the session is the process's."""
-        await self._hosted.close()
+        if self._hosted is not None:
+            await self._hosted.close()
         if self._named is not None:
             await self._named.close()
 
