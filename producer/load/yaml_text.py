@@ -215,15 +215,11 @@ def comments_above(text: str) -> dict[Path, list[str]]:
     >>> comments_above("# all\na: 1\nb:\n  # one\n  # more\n  - c\n")
     {('a',): ['all'], ('b', 0): ['one', 'more']}
     """
-    if "#" not in text:
-        return {}
-    inside = set[int]()
+    found, waiting, inside = dict[Path, list[str]](), list[str](), set[int]()
     for event in events(text):
         if isinstance(event, yaml.ScalarEvent) and event.start_mark and event.end_mark:
             inside.update(range(event.start_mark.line + 1, event.end_mark.line))
-    found, first, waiting = dict[Path, list[str]](), dict[int, Path](), list[str]()
-    for place, at, _ in _places(text):
-        first.setdefault(at, place)
+    first = {at: place for place, at, _ in reversed([*_places(text)])}
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("#") and number - 1 not in inside:
             waiting.append(line.lstrip().lstrip("#").strip())

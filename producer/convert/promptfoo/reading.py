@@ -39,10 +39,7 @@ _PROMPT_FILES: Final = frozenset(
     {".txt", ".md", ".json", ".jsonl", ".yaml", ".yml", ".csv", ".j2", *EXECUTED}
 )
 _KEYS: Final = frozenset({"providers", "targets", "prompts", "tests", "scenarios", "defaultTest"})
-_IGNORED: Final = frozenset(
-    {"$schema", "outputPath", "sharing", "tags", "metadata", "writeLatestResults", "author"}
-    | {"commandLineOptions"}
-)
+_IGNORED: Final = {"$schema", "outputPath", "sharing", "tags", "metadata", "author", "commandLineOptions"}
 """Keys that change neither prompts nor verdicts."""
 _UNUSUAL: Final[Mapping[str, str]] = {
     "extensions": "code that is run around tests: do its work before `proctor run`",
