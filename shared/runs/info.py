@@ -360,8 +360,15 @@ class RunStore:
             RedisUnreachableError: Redis stays away.
         """
         names = [worker.name for worker in self.workers(kind)]
-        places = [keys.plugins_key(name) for name in names]
-        found: Sequence[bytes | None] = self._read(lambda: self._client.mget(places)) if places else ()
+
+        def read() -> Sequence[bytes | None]:
+            pipeline = self._client.pipeline(transaction=False)
+            for name in names:
+                pipeline.get(keys.plugins_key(name))
+            found: Sequence[bytes | None] = pipeline.execute()
+            return found
+
+        found = self._read(read)
         said = [frozenset((text or b"").decode().split()) for text in found]
         return dict(zip(names, said, strict=True))
 
