@@ -76,6 +76,12 @@ class Decision:
         return found
 
     @property
+    def response(self) -> str | None:
+        """What the model of `proctor serve --model` answered; None where it was not asked."""
+        found: str | None = self.result.get("response")
+        return found
+
+    @property
     def is_frozen(self) -> bool:
         """Whether the peak guardrail kept the summary as it was."""
         return bool(self.result["peakGuardrailActive"])

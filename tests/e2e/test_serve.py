@@ -169,6 +169,8 @@ def test_answers_are_sent_while_a_model_writes_them(cli: Cli) -> None:
         assert list(events_of(streamed("never")))[-1][1]["error"]["message"].endswith("not that")
         plain = service.ask("POST", "/v1/turns", {"threadId": "t", "message": "more?"}).body
         assert (plain["response"], plain["etag"]) == ("You said: more?", "5"), "the late turn counts"
+        with Producer(service.url, service.token) as producer:
+            assert producer.send({"threadId": "p", "message": "a?"}).result(30).response == "You said: a?"
         stale = streamed("x", thread_memento_etag="1")
         assert (stale.status, json.loads(stale.read())["error"]["code"]) == (409, "etag_conflict")
         assert service.ask("POST", "/v1/turns", {"turns": []}, Accept="text/event-stream").status == 400
