@@ -143,6 +143,7 @@ async def calls_do_not_wait_for_each_other(subject: Subject) -> None:
         began, longest, done = perf_counter(), 0.0, asyncio.Event()
 
         async def tick() -> None:
+            """Measures the longest time that the loop stood still."""
             nonlocal longest
             while not done.is_set():
                 before = perf_counter()

@@ -112,6 +112,7 @@ def serving(session: Session, address: tuple[str, int], tokens_file: Path | None
     listens: Future[tuple[str, asyncio.AbstractEventLoop]] = Future()
 
     async def serve_until_stopped() -> None:
+        """Tells the address, and serves until `stop` is set."""
         async with http_service.running(access, options, *address) as url:
             listens.set_result((url, asyncio.get_running_loop()))
             await stop.wait()

@@ -10,13 +10,12 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
-from redis.exceptions import RedisError
-
 from producer.serve.micro_runs import MicroRun, MicroRuns, ServedTurn
 from producer.serve.turn_bodies import AcceptedTurn
 from shared.clock import now_ms
 from shared.codecs.live_pieces import LivePiece
 from shared.errors import ProctorError
+from shared.ledger.calls import FORESEEN
 
 GATHER_S: Final = 0.005
 """Shortest time between the starts of two micro-runs; a single turn is submitted at once."""
@@ -184,7 +183,7 @@ class Gatherer:
             micro = await self._in_thread(
                 partial(self._runs.submit, turns, accepted_ms, is_kept=is_kept, is_heard=is_heard)
             )
-        except (ProctorError, RedisError) as error:
+        except FORESEEN as error:
             self._fail(requests, error)
             return
         self._on_submit(len(turns))
@@ -247,7 +246,7 @@ class Gatherer:
         except ProctorError as error:
             self._fail(each.requests, error)
             return
-        except RedisError:  # it is away: `_look` finds the end once more
+        except FORESEEN:  # Redis is away: `_look` finds the end once more
             self._under_way[each.micro.run] = each
             return
         at = 0
@@ -256,7 +255,7 @@ class Gatherer:
                 request.results.set_result(found[at : at + len(request.turns)])
             at += len(request.turns)
             self.waiting -= len(request.turns)
-        with suppress(ProctorError, RedisError):  # `adopt` finds it later
+        with suppress(*FORESEEN):  # `adopt` finds it later
             if any(request.is_kept for request in each.requests):
                 await self._in_thread(partial(self._runs.keep_results, each.micro.run, enumerate(found)))
             await self._in_thread(partial(self._runs.fold, each.micro.run))

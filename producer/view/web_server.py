@@ -411,6 +411,7 @@ def create_app(access: Access, token: str) -> web.Application:
     app.on_response_prepare.append(dress)
 
     async def close(_app: web.Application) -> None:
+        """Ends what the pages still read."""
         await answering.close()
 
     async def warm(_app: web.Application) -> None:

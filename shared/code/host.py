@@ -105,6 +105,7 @@ async def serve(function: Callable[..., Any], lines: "asyncio.Queue[bytes]") -> 
     loop = asyncio.get_running_loop()
 
     async def one(call: dict[str, Any]) -> None:
+        """Answers one call with its value or its error."""
         arguments = accepted(function, call["arguments"])
         try:
             if inspect.iscoroutinefunction(function):

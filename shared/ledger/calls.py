@@ -57,6 +57,8 @@ REFUSED: Final = (
     exceptions.AuthorizationError,
 )
 """Connection errors that waiting does not resolve."""
+FORESEEN: Final = (ProctorError, exceptions.RedisError, OSError)
+"""Errors of our tree, of the Redis client and of the system."""
 
 T = TypeVar("T")
 
@@ -381,8 +383,8 @@ def denied(error: Exception) -> RedisDeniedError:
 
 
 def is_foreseen(error: BaseException) -> bool:
-    """Returns whether an error is of our tree, of the Redis client or of the system."""
-    return isinstance(error, ProctorError | exceptions.RedisError | OSError)
+    """Returns whether an error is one of `FORESEEN`."""
+    return isinstance(error, FORESEEN)
 
 
 def is_away(error: BaseException) -> bool:

@@ -50,6 +50,7 @@ _REASONS: Final[Mapping[WaitReason, str]] = {
     WaitReason.IDENTICAL_CALL: "an identical call is in flight; its answer will be reused",
     WaitReason.BUDGET: "calls in flight have reserved the rest of its max cost",
     WaitReason.LEASE_MOVED: "another worker has taken over the chunk",
+    WaitReason.PLUGIN: "waiting for a worker that has its plug-ins",
 }
 _FAILURES: Final[Mapping[FailureReason, str]] = {
     FailureReason.NO_CAPACITY: "no-capacity response of the service tier",
@@ -234,7 +235,7 @@ def _parked(state: ParkedState) -> str:
         failure = _FAILURE_OF_CODE.get(codes[0], "failed call")
         sentence = f"waiting to retry after a {failure}"
     else:
-        sentence = _REASONS.get(state.reason) or _printable(state.text)
+        sentence = _printable(state.text) or _REASONS.get(state.reason, "")
     who = "check" if state.check else "judges"
     return f"{who} deferred: {sentence}" if state.judges and sentence else sentence
 

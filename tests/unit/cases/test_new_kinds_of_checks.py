@@ -23,9 +23,10 @@ from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply
 from worker.validation.case_verdict import CheckResult
 from worker.validation.check_verdict import Rules
-from worker.validation.checks import CHECK_KINDS, AsksJudges, CheckKind, Score, Subject, label, parse_checks
+from worker.validation.checks import AsksJudges, CheckKind, Score, Subject, label, parse_checks
 from worker.validation.checks.kind import MANY_CHECKS, Held, Inner, Nested, no, unavailable, yes
 from worker.validation.checks.similar import ModelName
+from worker.validation.checks.table import BY_NAME
 from worker.validation.checks.texts import PartOfText
 from worker.validation.panel import JudgePrompt, Opinion, Vote, decide
 from worker.validation.scoring import Evaluation, Question, run_deterministic
@@ -84,7 +85,7 @@ WRITTEN: Final[list[Any]] = [
 def rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Adds the two rows to the table."""
     for kind in (AT_MOST, IS_IT):
-        monkeypatch.setitem(CHECK_KINDS, kind.name, kind)
+        monkeypatch.setitem(BY_NAME, kind.name, kind)
 
 
 def read() -> tuple[Check, ...]:

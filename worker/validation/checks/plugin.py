@@ -1,6 +1,6 @@
 """The checks `plugin.NAME`: functions of installed packages, which run in the worker and in no sandbox."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -55,11 +55,11 @@ class CheckKinds(Mapping[str, CheckKind]):
     A bench may name a plug-in that only workers have, so that being installed is no condition.
 
     Args:
-        rows: of the table.
+        rows: of the table, by name.
     """
 
-    def __init__(self, rows: Iterable[CheckKind]) -> None:
-        self._rows = {kind.name: kind for kind in rows}
+    def __init__(self, rows: Mapping[str, CheckKind]) -> None:
+        self._rows = rows
 
     def __getitem__(self, name: str) -> CheckKind:
         found = self._rows.get(name) or plugin_kind(name)

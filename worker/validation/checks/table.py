@@ -483,6 +483,7 @@ ROWS: Final = (
 )
 """All kinds of checks."""
 
-
-CHECK_KINDS: Final = CheckKinds(ROWS)
+BY_NAME: Final = {kind.name: kind for kind in ROWS}
+"""The rows by name."""
+CHECK_KINDS: Final = CheckKinds(BY_NAME)
 """The kinds of checks by name."""
