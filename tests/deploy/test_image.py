@@ -269,7 +269,7 @@ def test_validators_are_refused_where_nothing_can_be_locked(box: Box, bench: Pat
     for row in rows.values():
         assert row["outcome"] != "passed"
         text = json.dumps(row)
-        assert "validators are not run here: seccomp: Operation not permitted" in text
+        assert "validators and JavaScript are not run here: seccomp: Operation not permitted" in text
     assert (box.files / "out.jsonl").exists()
 
 
