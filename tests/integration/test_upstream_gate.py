@@ -137,16 +137,18 @@ def test_a_call_returns_what_was_sent_and_leaves_nothing_behind(redis_client: "r
 
 
 def test_calls_of_one_process_never_exceed_a_limit_at_a_time(redis_client: "redis.Redis") -> None:
-    """A hundred callers take turns at four places, first come, first served, and all get through."""
+    """A hundred callers take turns at four places, first come, first served unless parked; all get through."""
     endpoint = api_endpoint(API, run_scope("r1", concurrency=4))
 
     async def work(upstream: UpstreamStack) -> tuple[Calls, list[int]]:
         calls, order = Calls(0.01), list[int]()
 
         async def one(number: int) -> None:
-            """Notes when it got through."""
-            await at_last(upstream, endpoint, calls.send)
-            order.append(number)
+            """Notes when it got through; one that waited too long has lost its place, and comes back."""
+            if isinstance(await called(upstream, endpoint, calls.send), Deferred):
+                await at_last(upstream, endpoint, calls.send)
+            else:
+                order.append(number)
 
         await asyncio.gather(*map(one, range(100)))
         return calls, order
@@ -154,7 +156,7 @@ def test_calls_of_one_process_never_exceed_a_limit_at_a_time(redis_client: "redi
     calls, order = with_upstream(redis_client, work)
     assert calls.most == 4
     assert len(calls.spans) == 100
-    assert sum(abs(place - number) for place, number in enumerate(order)) < 10 * len(order)
+    assert sum(abs(came - number) for came, number in zip(sorted(order), order, strict=True)) < 1_000
 
 
 def test_callers_that_wait_hold_no_permit(
