@@ -137,7 +137,7 @@ def test_a_call_returns_what_was_sent_and_leaves_nothing_behind(redis_client: "r
 
 
 def test_calls_of_one_process_never_exceed_a_limit_at_a_time(redis_client: "redis.Redis") -> None:
-    """A hundred callers take turns at four places, first come, first served unless parked; all get through."""
+    """A hundred callers take turns at four places, first come, first served; parked ones come back."""
     endpoint = api_endpoint(API, run_scope("r1", concurrency=4))
 
     async def work(upstream: UpstreamStack) -> tuple[Calls, list[int]]:
