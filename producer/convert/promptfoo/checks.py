@@ -16,6 +16,7 @@ from producer.convert.promptfoo.written import WrittenElements, WrittenGrader, W
 from producer.load.yaml_text import parse_yaml
 from shared.errors import WrongInput
 from shared.templates.template_rendering import render
+from worker.validation.checks import CHECK_KINDS, AsksJudges
 
 Check = dict[str, Any]
 """A check as a bench has it."""
@@ -27,6 +28,8 @@ _OUTPUT: Final = re.compile(r"\{\{\s*output\s*\}\}")
 _DEFAULT_THRESHOLDS: Final = {"similar": 0.75, "similar:cosine": 0.75, "bleu": 0.5, "rouge-n": 0.75}
 DEFAULT_EMBEDDER: Final = "openai/text-embedding-3-large"
 """What promptfoo compares meanings with if nothing else is named."""
+DEFAULT_GRADER: Final = "openai/gpt-5.5-2026-04-23"
+"""What promptfoo 0.121 grades with if nothing else is named and a key of OpenAI is set."""
 _ELSEWHERE: Final[Mapping[str, str]] = {
     "moderation": "no check asks a moderation service",
     "guardrails": "answers of guardrails are not recorded",
@@ -380,6 +383,24 @@ def _judge(assertion: Assertion, context: CheckContext) -> Check:
     """The judge of a check, and from which score it passes."""
     own = _named_model(assertion.provider, "text") or _named_model(context.grader, "text")
     return {**({"model": own} if own else {}), **_at_least(assertion)}
+
+
+def is_graded_by_default(check: object) -> bool:
+    """Returns whether a check, or one that it holds, names no judge and needs one.
+
+    >>> is_graded_by_default({"not": {"rubric": "kind"}})
+    True
+    >>> is_graded_by_default({"rubric": "kind", "model": "m"})
+    False
+    """
+    if isinstance(check, list):
+        return any(map(is_graded_by_default, check))
+    if not isinstance(check, dict):
+        return False
+    is_open = "model" not in check and any(
+        isinstance(CHECK_KINDS[name].asks, AsksJudges) for name in check.keys() & CHECK_KINDS.keys()
+    )
+    return is_open or any(is_graded_by_default(check.get(name)) for name in ("all", "any", "mean", "not"))
 
 
 def _g_eval(assertion: Assertion, context: CheckContext) -> Check:

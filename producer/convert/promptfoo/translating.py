@@ -11,7 +11,14 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from producer.convert.nunjucks import KnownVariables, is_nunjucks, to_jinja
-from producer.convert.promptfoo.checks import Check, CheckContext, PerCase, to_check
+from producer.convert.promptfoo.checks import (
+    DEFAULT_GRADER,
+    Check,
+    CheckContext,
+    PerCase,
+    is_graded_by_default,
+    to_check,
+)
 from producer.convert.promptfoo.functions import Functions, to_transform
 from producer.convert.promptfoo.named_files import FILE
 from producer.convert.promptfoo.prompt_templates import PromptWriter, late_messages, parsed_messages
@@ -130,7 +137,10 @@ class _Translation:
         given |= {"transform": each} if (each := self._transform(suite.default)) else {}
         given |= {"default_checks": defaults} if defaults else {}
         given |= {"validators_file": next(iter(files))} if (files := self.functions.files()) else {}
-        given |= {"config": RunSettings(**self._settings())} if self._settings() else {}
+        settings = self._settings()
+        if is_graded_by_default([*(defaults or []), *(each for case in cases for each in case.checks or [])]):
+            settings["judge_model"] = DEFAULT_GRADER
+        given |= {"config": RunSettings(**settings)} if settings else {}
         self._keep_comments()
         return BenchConfig(**given, test_cases=cases)
 

@@ -9,8 +9,10 @@ import pytest
 from producer.cases.bench_config import read_bench
 from producer.convert.bench_text import bench_text
 from producer.convert.foreign_formats import convert
+from producer.convert.promptfoo.checks import DEFAULT_GRADER
 from producer.convert.report import ForeignFile
 from producer.load.source import Source
+from shared.contracts.case_vocabulary import DEFAULT_JUDGE
 
 CONFIGURATION = """\
 providers: [openai:gpt-4o-mini]
@@ -37,6 +39,20 @@ def test_a_configuration_becomes_a_bench(tmp_path: Path) -> None:
     assert bench.config.test_cases[0].checks == [check]
     message = f"{file}:7: assertion empty: promptfoo has no such type"
     assert [each.message for each in found.left] == [message, message]
+
+
+@pytest.mark.parametrize(("grader", "judge"), [(None, DEFAULT_GRADER), ("openai:gpt-4o", DEFAULT_JUDGE)])
+def test_a_bench_names_the_grader_that_promptfoo_takes_by_itself(
+    tmp_path: Path, grader: str | None, judge: str
+) -> None:
+    """Where an assertion names no grader; otherwise the bench has no judge of its own."""
+    assertion = {"type": "not-llm-rubric", "value": "rude"} | ({"provider": grader} if grader else {})
+    file = tmp_path / "promptfooconfig.json"
+    file.write_text(
+        json.dumps({"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": [assertion]}]})
+    )
+
+    assert convert(ForeignFile(file, tmp_path)).bench.settings.judge_model == judge
 
 
 PROVIDERS: list[tuple[object, object]] = [
