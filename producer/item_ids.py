@@ -10,6 +10,7 @@ from shared.codecs.turn_batches import unpack_batch
 from shared.contracts.case_run import decode_case
 from shared.kinds import Kind
 from shared.runs import RunInfo, RunStore
+from shared.runs.served import window_named
 
 PAGE: Final = 500
 """Inputs fetched in one round trip."""
@@ -22,13 +23,14 @@ class IdParts(NamedTuple):
     """Several items may share it."""
     before: str = ""
     after: str = ""
-    number: int | None = None
-    """Of its case, from 1, as lists print it for a case without an id."""
+    others: frozenset[str] = frozenset()
+    """What it is also called: by the number of its case, from 1, or the thread and request of a turn."""
 
 
 class _Turn(Struct):
     threadId: str  # noqa: N815 - the contract's own name
     messageId: str | None = None  # noqa: N815 - same
+    clientRequestId: str | None = None  # noqa: N815 - same
 
 
 class _Item(Struct):
@@ -67,15 +69,17 @@ def item_id_parts(_position: int, payload: bytes) -> IdParts:
 def turn_id_parts(position: int, payload: bytes) -> IdParts:
     """Reads the id of a turn's message; a turn without one is named by its thread and position."""
     turn = _turn.decode(payload)
+    others = frozenset({turn.threadId, turn.clientRequestId or turn.threadId})
     if turn.messageId is None:
-        return IdParts(f"{turn.threadId}#{position}")
-    return IdParts(turn.messageId, f"{turn.threadId}/")
+        return IdParts(f"{turn.threadId}#{position}", others=others)
+    return IdParts(turn.messageId, f"{turn.threadId}/", others=others)
 
 
 def case_id_parts(_position: int, payload: bytes) -> IdParts:
     """Reads the id of a case, with its model and repeat."""
     case = decode_case(payload)
-    return IdParts(case.name, "", f" · {case.asked}", case.case + 1)
+    number = case.case + 1
+    return IdParts(case.name, "", f" · {case.asked}", frozenset({f"{number}", f"case {number}"}))
 
 
 def case_chunk_name(payload: bytes) -> str:
@@ -103,6 +107,10 @@ def item_inputs(store: RunStore, info: RunInfo) -> Iterator[tuple[int, bytes]]:
 
 def turn_inputs(store: RunStore, info: RunInfo) -> Iterator[tuple[int, bytes]]:
     """Yields the position and the line of every turn; they lie in batches, retried ones a second time."""
+    if window_named(info.run):
+        for page in store.pages(info.run, with_payload=True):
+            yield from ((row.index, row.payload) for row in page)
+        return
     for chunk in store.chunks(info.run):
         payloads = () if chunk.generation else store.inputs(info.run, chunk.batches)
         for payload in filter(None, payloads):

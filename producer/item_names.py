@@ -3,11 +3,13 @@
     Q-06                         the id of a query; of a repeated one also `Q-06 #2`
     greeting · openai/gpt-4o     the id of a case and its model; the id alone where only one item has it
     m-17, thread-1/m-17          the id of a turn's message, with its thread where several have it
+    thread-1, request-17         the thread of turns; their `clientRequestId`
+    served-3f…-7.0               of a stream: what `POST /v1/turns?wait=0` answered, while GET knows it
     6, case 6                    the number of a case, from 1, as lists print it; all its answers
     query-5                      the position, from 0, as `item_id` of JSON rows has it
     5                            of other kinds than cases: the position, as `index` has it
 
-A name that the file gives comes first, then the number of a case, then a position.
+A name that the file gives comes first, then a position, then the number of a case, a thread or a request.
 """
 
 import shlex
@@ -24,6 +26,7 @@ from producer.item_ids import item_id
 from shared.errors import UnknownItemError
 from shared.kinds import CASES, Kind
 from shared.runs import RunInfo, RunStore
+from shared.runs.served import window_named
 
 NEAR_AMONG: Final = 20_000
 """Names among which those near an unknown one are searched: more would take seconds."""
@@ -39,17 +42,8 @@ class ItemName(NamedTuple):
     """The id that it has in the file; several items may share it."""
     label: str
     """The id, extended to be unique among items with the same id."""
-    number: int | None = None
-    """Of its case, from 1; None for other kinds."""
-
-    @property
-    def numbers(self) -> frozenset[str]:
-        """The number of its case as people write it.
-
-        >>> sorted(ItemName(7, "fr", "fr · m", 6).numbers)
-        ['6', 'case 6']
-        """
-        return frozenset() if self.number is None else frozenset({f"{self.number}", f"case {self.number}"})
+    others: frozenset[str] = frozenset()
+    """What it may be called beside, see `producer.item_ids`."""
 
 
 def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
@@ -66,13 +60,13 @@ def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
     >>> name_of(TURNS, 4, b'{"threadId":"t"}').own
     't#4'
     >>> name_of(QUERIES, 1, b'{"id":"Q-06"}')
-    ItemName(position=1, own='Q-06', label='Q-06', number=None)
+    ItemName(position=1, own='Q-06', label='Q-06', others=frozenset())
     """
     try:
-        own, before, after, number = kinds.of(kind).names().parts(position, payload)
+        own, before, after, others = kinds.of(kind).names().parts(position, payload)
     except DecodeError:  # of another version, or not what was loaded: it has its position
         return ItemName(position, "", item_id(kind, position))
-    return ItemName(position, own, f"{before}{own}{after}", number)
+    return ItemName(position, own, f"{before}{own}{after}", others)
 
 
 def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
@@ -102,6 +96,9 @@ def find_items(store: RunStore, info: RunInfo, texts: Sequence[str], *, is_each:
         UnknownItemError: the run has none of a name, or several.
         RedisUnreachableError: Redis stays away.
     """
+    if window := window_named(info.run):
+        stream = store.stream(window.namespace)
+        texts = [stream.label_of(text) or text for text in texts]
     return resolve(texts, names_of(store, info), kind=info.kind, where=info.run, is_each=is_each)
 
 
@@ -128,22 +125,22 @@ def resolve(
     named = {text: position_of(text, kind) for text in texts}
     positions = set(named.values())
     found = {text: dict[int, str]() for text in texts}
-    numbered = {text: dict[int, str]() for text in texts}
+    beside = {text: dict[int, str]() for text in texts}
     existing, known = dict[int, str](), list[str]()
     for name in names:
         if name.position in positions:
             existing[name.position] = name.label
         for text in {name.own, name.label} & found.keys():
             found[text][name.position] = name.label
-        for text in name.numbers & numbered.keys():
-            numbered[text][name.position] = name.label
+        for text in name.others & beside.keys():
+            beside[text][name.position] = name.label
         if len(known) < NEAR_AMONG:
             known.append(name.own)
     chosen = list[int]()
     for text in texts:
         position = named[text]
         placed = {position: existing[position]} if position in existing else {}
-        items = found[text] or numbered[text] or placed
+        items = found[text] or placed or beside[text]
         if not items:
             raise _unknown(text, known, where)
         if len(items) > 1 and not is_each:

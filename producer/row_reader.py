@@ -10,6 +10,7 @@ from shared.codecs.turn_batches import unpack_batch
 from shared.kinds import Storage
 from shared.runs import RunInfo, RunStore
 from shared.runs.pages import ChunkFields
+from shared.runs.served import window_named
 
 PAGE: Final = 50
 """Rows of a page."""
@@ -74,6 +75,9 @@ class RowReader:
         if self.info.kind.storage is Storage.LIST:
             items = self._store.item_reader(self.info.run, with_open=True, with_payload=True)
             return items.rows(positions)
+        if window_named(self.info.run):
+            pages = self._store.pages(self.info.run, with_payload=True)
+            return [row for page in pages for row in page if row.index in positions]
         return [row for position in positions for row in self.rows(position, position + 1)]
 
     def _chunks(self, first: int, last: int) -> Iterator[ChunkFields]:

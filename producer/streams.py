@@ -75,29 +75,30 @@ def window_of(store: RunStore, text: str, times: TimeSpan = ALL_TIMES) -> Window
         times = TimeSpan(since, until)
     namespace = _known(store, namespace_of(text))
     now = now_ms()
-    until_ms = min(now, time_ms(times.until, now)) if times.until else now
-    if times.since:
-        since_ms = time_ms(times.since, now)
-    else:
-        since_ms = min(until_ms - 1, store.stream(namespace).state(now).first_ms or now)
+    state = store.stream(namespace).state(now)
+    until_ms = max(now, state.last_ms + 1)  # the clock of Redis may be ahead
+    if times.until:
+        until_ms = min(until_ms, time_ms(times.until, now))
+    since_ms = time_ms(times.since, now) if times.since else min(until_ms - 1, state.first_ms or now)
     if since_ms >= until_ms:
-        raise UsageError(f"{text}: the time ends before it begins", hint="--since is the earlier one")
+        what = f"{times.since} is not before {times.until or 'now'}"
+        raise UsageError(f"{text}: the time ends before it begins: {what}", hint="--since is the earlier one")
     return Window(namespace, since_ms, until_ms)
 
 
 def time_ms(text: str, now: int) -> int:
     """Reads a time as epoch milliseconds; one without a zone is UTC.
 
-    >>> time_ms("1h", 3_600_000), time_ms("1970-01-01T00:01", 0), time_ms("1970-01-01T02:00+01:00", 0)
-    (0, 60000, 3600000)
+    >>> time_ms("1h", 3_660_000), time_ms("1970-01-01T00:01", 0), time_ms("1970-01-01T02:00+01:00", 0)
+    (60000, 60000, 3600000)
     """
     if ago := _AGO.fullmatch(text):
-        return now - int(ago[1]) * _UNIT_MS[ago[2]]
+        return max(1, now - int(ago[1]) * _UNIT_MS[ago[2]])
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{text!r} is not a time", hint=_HINT) from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return max(1, round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
 def _known(store: RunStore, named: str) -> str:

@@ -178,8 +178,8 @@ def _text_of(path: Path) -> str:
 
 
 def _run_ids(ctx: click.Context) -> list[str]:
-    """Returns the ids of the newest runs; an embedded server that stopped while idle is started again."""
-    from shared.keys import RUNS_KEY  # noqa: PLC0415 - only run ids need it
+    """Returns the names of streams and runs; an embedded server that stopped while idle is started again."""
+    from shared.keys import RUNS_KEY, SERVED_KEY  # noqa: PLC0415 - only run ids need it
     from shared.server.client import RedisTarget  # noqa: PLC0415 - same
     from shared.server.embedded import ensure, server_places  # noqa: PLC0415 - same
 
@@ -195,14 +195,14 @@ def _run_ids(ctx: click.Context) -> list[str]:
             return []
         limits = {"socket_timeout_s": PATIENCE_S, "connect_timeout_s": PATIENCE_S}
         client = stack.enter_context(target.client(decode=True, **limits))
-        return [str(name) for name in client.zrevrange(RUNS_KEY, 0, NEWEST - 1)]
+        streams = [f"served:{name}" for name in client.zrevrange(SERVED_KEY, 0, -1)]
+        return [*streams, *map(str, client.zrevrange(RUNS_KEY, 0, NEWEST - 1))]
     return []
 
 
 def _item_ids(ctx: click.Context, run: str) -> list[str]:
     """Returns the ids of items of a run, each once; none while no server answers, and none is started."""
-    from producer.item_names import names_of  # noqa: PLC0415 - only item ids need it
-    from producer.stored_runs import run_of_alias  # noqa: PLC0415 - same
+    from producer import item_names, stored_runs, streams  # noqa: PLC0415 - only item ids need them
     from shared.runs import RunStore  # noqa: PLC0415 - same
     from shared.server.client import RedisTarget  # noqa: PLC0415 - same
     from shared.server.embedded.server_places import Places, recorded_socket  # noqa: PLC0415 - same
@@ -215,5 +215,9 @@ def _item_ids(ctx: click.Context, run: str) -> list[str]:
         return []
     with RedisTarget(parse_redis_url(named or f"unix://{path}")).client() as client:
         store = RunStore(client, patience_s=PATIENCE_S)
-        names = names_of(store, store.info(run_of_alias(store, run) or run))
+        if streams.is_stream(run):
+            named = streams.window_of(store, run).name
+        else:
+            named = stored_runs.run_of_alias(store, run) or run
+        names = item_names.names_of(store, store.info(named))
         return list(dict.fromkeys(name.own for name in islice(names, MOST_ITEMS)))

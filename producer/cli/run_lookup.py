@@ -49,7 +49,7 @@ def find_run(session: Session, run: str) -> RunInfo:
     except UnknownRunError as error:
         named = run_of_alias(session.access.store, run)
         if named is None and is_stream(run):
-            hint = "results, report and compare take a stream"
+            hint = "show, results, report, open and compare take it; it ends with `proctor serve`"
             raise UnknownRunError(f"{run} is a stream of turns, not a run", hint=hint, run=run) from None
         if named is None:
             raise UnknownRunError(error.message, hint=_suggest(session, run), run=run) from None
@@ -84,7 +84,7 @@ def find_results(session: Session, run: str, since: str = "", until: str = "") -
             "no turn of this time is kept in full; `proctor view` has the totals of its hours"
         )
     elif window.since_ms < state.first_ms and state.kept <= state.last:
-        session.output.warn(f"turns are kept since {local_time(state.first_ms)}: earlier ones are not in it")
+        session.output.warn(f"turns are kept since {iso_utc(state.first_ms)}: earlier ones are not in it")
     return store.info(window.name)
 
 

@@ -1,7 +1,6 @@
 """Compares streams of turns that share no message, or parts of one, and prints their shares for people."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from msgspec import UNSET
 
@@ -9,14 +8,13 @@ from producer.aggregate.turn_shares import ShareChange, SharesDocument, SharesSi
 from producer.atomic_file import atomic_file
 from producer.cli.session import Session
 from producer.documents import WrittenFile, as_json
-from producer.report.cells import markdown_table
+from producer.report.figures import Column, Figure, Table, Unit
+from producer.report.to_markdown import table_blocks
 from producer.report_files import ReportFile
-from producer.text import latency, percent, plural
+from producer.text import latency, plural
 from shared.errors import UsageError
 from shared.runs import RunInfo, RunStore
 from shared.runs.served import ServedRow, window_named
-
-COLUMNS: Final = ("", "A", "B", "CHANGE", "INTERVAL")
 
 
 def compare_turns(
@@ -30,11 +28,8 @@ def compare_turns(
     """Compares the shares of two streams or runs of turns, writes the reports, and prints the comparison.
 
     Raises:
-        UsageError: one has no turn, or a report is asked for that there is not.
+        UsageError: one has no turn.
     """
-    if pages := [file for file in files if file.format == "html"]:
-        hint = "write it as .md or .json; a page compares turns one by one"
-        raise UsageError(f"{pages[0].path}: turns without partners have no page", hint=hint)
     one, other = (_shares_of(session.access.store, info) for info in runs)
     for turns in (one, other):
         if not turns.total:
@@ -45,15 +40,24 @@ def compare_turns(
     document = compare_shares(one, other, level, written, has_gate=has_gate)
     for file in files:
         with atomic_file(file.path) as out:
-            text = as_json(document, indent=2) if file.format == "json" else "\n".join(_markdown(document))
-            out.write(text.encode() + b"\n")
+            if file.format == "json":
+                out.write(as_json(document, indent=2).encode() + b"\n")
+            elif file.format == "html":
+                from producer.report.comparison.to_html import table_page  # noqa: PLC0415 - start-up: only a page needs its templates
+
+                tone = "f" if document.regressions else ""
+                out.writelines(table_page(_verdict(document), _table(document), _sides(document), tone))
+            else:
+                out.writelines(line.encode() + b"\n" for line in _markdown(document))
     if session.options.json:
         session.output.document(document)
         return document
-    for letter, side in (("A", document.a), ("B", document.b)):
-        session.output.data(f"{letter}  {_about(side)}")
+    for letter, side in _sides(document):
+        session.output.data(f"{letter}  {side}")
     session.output.data("")
-    session.output.table(COLUMNS, list(_rows(document)), right=COLUMNS[1:4])
+    table = _table(document)
+    headings = [heading.upper() for heading in table.headings]
+    session.output.table(headings, table.texts(str), right=headings[1:4])
     session.output.data(f"\n{_verdict(document)}")
     for file in files:
         session.output.note(f"{file.format} written to {file.path}")
@@ -72,6 +76,11 @@ def _shares_of(store: RunStore, info: RunInfo) -> TurnShares:
     return found
 
 
+def _sides(document: SharesDocument) -> Sequence[tuple[str, str]]:
+    """Describes both sides."""
+    return [("A", _about(document.a)), ("B", _about(document.b))]
+
+
 def _about(side: SharesSide) -> str:
     """Describes one side in a line."""
     text, times = f"{plural(side.turns, 'turn')} of {plural(side.threads, 'thread')}", side.latency_ms
@@ -80,17 +89,20 @@ def _about(side: SharesSide) -> str:
     return f"{side.name}: {text}"
 
 
-def _rows(document: SharesDocument) -> Iterator[Sequence[str]]:
-    """Yields a row for each share."""
-    for share, change in document.shares.items():
-        star = " *" if change.significant else ""
-        yield (
-            share,
-            percent(change.a.value),
-            percent(change.b.value),
-            f"{100 * change.difference:+.1f} points{star}",
-            f"{100 * change.low:+.1f} to {100 * change.high:+.1f}",
-        )
+def _table(document: SharesDocument) -> Table:
+    """Makes a row for each share."""
+    columns: Sequence[Column[tuple[str, ShareChange]]] = (
+        Column("Share", lambda each: each[0]),
+        Column("A", lambda each: Figure(each[1].a.value, Unit.SHARE)),
+        Column("B", lambda each: Figure(each[1].b.value, Unit.SHARE)),
+        Column("Change", lambda each: f"{_points(each[1])}{' *' if each[1].significant else ''}"),
+        Column("Interval", lambda each: f"{100 * each[1].low:+.1f} to {100 * each[1].high:+.1f}"),
+    )
+    return Table(title="Shares", columns=columns).filled(document.shares.items())
+
+
+def _points(change: ShareChange) -> str:
+    return f"{100 * change.difference:+.1f} points"
 
 
 def _verdict(document: SharesDocument) -> str:
@@ -100,13 +112,13 @@ def _verdict(document: SharesDocument) -> str:
     ]
     if not changed:
         return f"No significant difference in {len(document.shares)} shares (level {document.level:g})."
-    listed = ", ".join(f"{share} {100 * change.difference:+.1f} points" for share, change in changed)
+    listed = ", ".join(f"{share} {_points(change)}" for share, change in changed)
     return f"More than chance (*, level {document.level:g} over all shares): {listed}."
 
 
 def _markdown(document: SharesDocument) -> Iterator[str]:
     """Yields the lines of a report."""
     yield from ("# Comparison of shares", "", f"**{_verdict(document)}**", "")
-    for letter, side in (("A", document.a), ("B", document.b)):
-        yield f"- {letter}: {_about(side)}"
-    yield from ("", markdown_table([name.lower() or "share" for name in COLUMNS], _rows(document)))
+    for letter, side in _sides(document):
+        yield f"- {letter}: {side}"
+    yield from ("", *table_blocks(_table(document), str))

@@ -48,7 +48,7 @@ class Window(NamedTuple):
     @property
     def before(self) -> "Window":
         """As long a time just before it."""
-        return self._replace(since_ms=2 * self.since_ms - self.until_ms, until_ms=self.since_ms)
+        return self._replace(since_ms=max(0, 2 * self.since_ms - self.until_ms), until_ms=self.since_ms)
 
 
 def window_named(name: str) -> Window | None:
@@ -67,11 +67,13 @@ def window_named(name: str) -> Window | None:
         return None
 
 
-class _Thread(Struct, rename="camel"):
+class _Names(Struct, rename="camel"):
     thread_id: str
+    message_id: str = ""
 
 
-_thread: Final = Decoder(_Thread).decode
+_names: Final = Decoder(_Names).decode
+_kept: Final = Decoder(tuple[str, _Names, Any]).decode
 
 
 class ServedRow(NamedTuple):
@@ -85,7 +87,7 @@ class ServedRow(NamedTuple):
     @property
     def thread(self) -> str:
         """Its thread, if it was read with its input."""
-        return _thread(self.row.payload).thread_id
+        return _names(self.row.payload).thread_id
 
     @property
     def latency_ms(self) -> int:
@@ -137,9 +139,11 @@ class StreamState(NamedTuple):
     today: HourTotals
     """Since midnight, UTC."""
     per_s: float
-    """Turns a second in the last minute."""
+    """Turns a second in the last minute, or in the time of those that are kept if that is less."""
     first_ms: int | None
     """When the oldest turn that is kept ended; None: none is kept."""
+    last_ms: int
+    """When the latest turn ended; 0: none is kept."""
     kept: int
     """Turns that are kept in full."""
     last: int
@@ -203,7 +207,7 @@ class ServedStream:
         for entries in self._entries(window):
             for entry in entries:
                 turns += entry.last - entry.first + 1
-                threads.add(_thread(entry.fields[b"i"].split(b"\n", 2)[1]).thread_id)
+                threads.add(_names(entry.fields[b"i"].split(b"\n", 2)[1]).thread_id)
         return turns, len(threads)
 
     def page(self, before: str = LAST, most: int = 50) -> ServedPage:
@@ -230,6 +234,12 @@ class ServedStream:
         rows = _rows(self._range(str(low), str(low)), with_payload=True)
         return next((each for each in rows if each.row.index == number), None)
 
+    def label_of(self, turn_id: str) -> str | None:
+        """Returns thread and message of a turn by the id that its caller got; None once that is forgotten."""
+        key = keys.served_result_key(self.namespace, turn_id)
+        found = patiently(lambda: self._client.get(key), self._patience_s, client=self._client)
+        return found and "{0.thread_id}/{0.message_id}".format(_kept(found)[1])
+
     def hours(self, first_ms: int, last_ms: int) -> list[HourTotals]:
         """Reads the totals of the hours from one time to another, both included, oldest first."""
         hours = range(first_ms // HOUR_MS, last_ms // HOUR_MS + 1)
@@ -248,12 +258,14 @@ class ServedStream:
         today = merged(self.hours(now_ms - now_ms % DAY_MS, now_ms))
         oldest, newest = self._range(FIRST, LAST, 1), self._newest()
         if not newest:
-            return StreamState(self.namespace, today, 0.0, None, 0, -1)
+            return StreamState(self.namespace, today, 0.0, None, 0, 0, -1)
+        [first] = oldest
         earlier = self._range(str(now_ms - 1000 * RATE_S), FIRST, 1, newest_first=True)
-        since = earlier[0].last if earlier else oldest[0].first - 1
-        per_s = round((newest.last - since) / RATE_S, 2)
-        kept = newest.last - oldest[0].first + 1
-        return StreamState(self.namespace, today, per_s, oldest[0].at_ms, kept, newest.last)
+        since, seconds = earlier[0].last if earlier else first.first - 1, float(RATE_S)
+        if not earlier and first.first:  # more a minute than are kept
+            seconds = max(1, now_ms - first.at_ms) / 1000
+        per_s, kept = round((newest.last - since) / seconds, 2), newest.last - first.first + 1
+        return StreamState(self.namespace, today, per_s, first.at_ms, newest.at_ms, kept, newest.last)
 
     def _newest(self) -> _Entry | None:
         return next(iter(self._range(LAST, FIRST, 1, newest_first=True)), None)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import pytest
 from producer.cli.main import run
 from producer.serve.micro_runs import MicroRuns
 from producer.serve.turn_bodies import AcceptedTurn
+from shared import keys
 from shared.clock import iso_utc, now_ms
 from shared.ledger import Keep
 from shared.settings import Settings
@@ -33,6 +35,7 @@ def serve(redis_url: str, inline_worker: InlineWorker, redis_client: "redis.Redi
     """Decides turns as the service does: `serve("hm", "ok", …, namespace=…)`, one micro-run."""
     assert redis_url, "the commands of this test use the same server"
     inline_worker.register()
+    requests = count()
 
     def decide(*messages: str, namespace: str = "live") -> None:
         access: Any = SimpleNamespace(
@@ -43,7 +46,14 @@ def serve(redis_url: str, inline_worker: InlineWorker, redis_client: "redis.Redi
         )
         runs = MicroRuns(access, namespace, "guardrail", Keep())
         lines = [
-            json.dumps({"threadId": f"t{at}", "message": text, "messageId": f"m{at}"}).encode()
+            json.dumps(
+                {
+                    "threadId": f"t{at}",
+                    "message": text,
+                    "messageId": f"m{at}",
+                    "clientRequestId": f"c{next(requests)}",
+                }
+            ).encode()
             for at, text in enumerate(messages)
         ]
         micro = runs.submit([AcceptedTurn(f"t{at}", line) for at, line in enumerate(lines)])
@@ -108,6 +118,28 @@ def test_parts_of_a_stream_are_reported_as_runs_are(
     refused(("results", "served"), "there are 2 streams: served:shop, served:live")
 
 
+def test_a_turn_of_a_stream_is_shown_by_any_of_its_names(
+    serve: Serve, printed: Callable[..., str], redis_client: "redis.Redis"
+) -> None:
+    """By its number, message, thread and request, and by the id that a caller got who did not wait."""
+    serve("hm", "ok")
+    serve("so be it", namespace="shop")
+    serve("let us go")
+    assert "let us go" in printed("show", "served:live")
+    for name in ("turn-2", "2", "m0", "t0", "c3"):
+        assert "let us go" in printed("show", "served:live@1h", name), name
+    thread = printed("show", "served:live", "t0")
+    assert (thread.index("hm"), "ok" in thread) < (thread.index("let us go"), True)
+    lines = printed("results", "served:live", "--item", "t1", "--format", "jsonl").splitlines()
+    assert [json.loads(line)["item_id"] for line in lines] == ["turn-1"]
+    kept = json.dumps(["m1", {"threadId": "t1", "messageId": "m1"}, None])
+    redis_client.set(keys.served_result_key("live", "served-ab-1.1"), kept)
+    document = json.loads(printed("--json", "show", "served:live", "served-ab-1.1"))
+    assert [item["item_id"] for item in document["items"]] == ["turn-1"]
+    page = Path(printed("open", "served:live", "--no-open").strip())
+    assert (page.name, "let us go" in page.read_text()) == ("served:live.html", True)
+
+
 def test_times_of_a_stream_are_compared_by_their_shares(
     serve: Serve, printed: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,7 +153,7 @@ def test_times_of_a_stream_are_compared_by_their_shares(
     assert "More than chance" in shown
     assert "skip" in shown
     assert "+50.0 points *" in shown
-    files = [tmp_path / "shares.md", tmp_path / "shares.json"]
+    files = [tmp_path / "shares.md", tmp_path / "shares.json", tmp_path / "shares.html"]
     options = [word for file in files for word in ("-o", str(file))]
     document = hold("compare-streams", printed("--json", "compare", one, other, *options))
     assert document == hold("compare-streams", files[1].read_text())
@@ -130,6 +162,9 @@ def test_times_of_a_stream_are_compared_by_their_shares(
     assert document["shares"]["skip"]["low"] > 0.3
     assert (document["a"]["turns"], document["b"]["threads"]) == (60, 60)
     assert "| skip | 0.0% | 50.0% | +50.0 points * |" in files[0].read_text()
+    page = files[2].read_text()
+    assert "<title>shares · More than chance" in page
+    assert "+50.0 points *" in page
 
     serve(*["hm"] * 60, namespace="shop")
     same = json.loads(
@@ -140,7 +175,6 @@ def test_times_of_a_stream_are_compared_by_their_shares(
         ("compare", "run-1", "--since", "1h"): "--since and --until are for streams",
         ("compare", "served:live", "--by", "model"): "are for runs",
         ("compare", "served:live", "--since", "30m"): "has no turns",
-        ("compare", one.replace("served", "served:live"), "served:shop", "-o", "x.html"): "have no page",
     }.items():
         assert run(list(arguments)) == 2, arguments
         assert problem in capsys.readouterr().err

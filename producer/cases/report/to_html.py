@@ -23,6 +23,7 @@ from producer.cases.report.reasons import NOT_ASKED
 from producer.cases.report.run_report import run_report
 from producer.cases.report.wording import FREEFORM
 from producer.report.cells import Size
+from producer.report.figures import ShownIn
 from producer.report.html.head import charts, facts_of, page_of, tables
 from producer.report.html.rendering import fill
 from producer.report.html.viewer import Chip, ColumnSpan, Head, Rows, begin, end, popover, tools
@@ -84,7 +85,7 @@ class CasesHtmlReport:
             yield popover(*each)
         if not is_freeform:
             yield fill(TEMPLATE, "note", self._note(rows))
-        yield tables(report)
+        yield tables(report.tables_in(ShownIn.PAGE))
         yield charts(charts_of(summary))
         yield from self._images.pieces()
         yield end(facts_of(report, info, settings_facts(document, info, self._matrix.limit)), folder=FOLDER)

@@ -28,17 +28,18 @@ FOLDER = "pages"
 def command(session: Session, *, run: str, path: Path | None, no_open: bool) -> int:
     """Write the report of RUN [default: last] as a page and open it in a browser.
 
-    The page is one file that needs nothing else. `proctor view` serves the pages of all runs.
+    RUN is also a stream of `proctor serve`: served, or served@1h. The page is one file that needs
+    nothing else. `proctor view` serves the pages of all runs.
     """
     from producer import api, browser  # noqa: PLC0415 - start-up: a report loads the ledger
     from producer.cli import run_lookup  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     planned = plan_files([path], ["html"]) if path else []
-    info = run_lookup.find_run(session, run)
+    info = run_lookup.find_results(session, run)
     if not planned:
         folder = session.settings.data_dir / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
-        planned = [ReportFile("html", folder / f"{info.run}.html")]
+        planned = [ReportFile("html", folder / f"{info.run.partition('@')[0]}.html")]
     api.report(session.access, info.run, planned)
     page = planned[0].path.resolve()
     session.output.data(str(page))

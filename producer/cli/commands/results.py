@@ -35,7 +35,7 @@ FORMATS = ("table", *(name for name in REPORT_SUFFIXES if name not in NOT_PRINTE
     multiple=True,
     metavar="ITEM",
     shell_complete=complete_items,
-    help="Only this item: its id, such as Q-06; the id of a case is all its answers; may be repeated.",
+    help="Only this item: its id, such as Q-06; all answers of a case, all turns of a thread; repeatable.",
 )  # fmt: skip - one option, one paragraph
 @click.option(
     "--first", type=click.IntRange(1), metavar="N", help="Only the first N items; a table shows 50."

@@ -15,12 +15,13 @@ def command(session: Session, *, run: str, items: tuple[str, ...]) -> None:
     """Show ITEM of RUN: question, answer, reason, checks, and the other answers to the same case.
 
     ITEM is an id of the file, such as Q-06. The id of a case shows all its answers; one of them is named by
-    its id, model and prompt: "france · openai/gpt-4o". Without ITEM, shows what did not pass.
+    its id, model and prompt: "france · openai/gpt-4o". Of turns, ITEM is also a thread or a clientRequestId.
+    Without ITEM, shows what did not pass. RUN is also a stream of `proctor serve`: served, or served@1h.
     """
     from producer import item_names, service_documents  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli import item_view, overview, printing, run_lookup  # noqa: PLC0415 - same
 
-    info = run_lookup.find_run(session, run)
+    info = run_lookup.find_results(session, run)
     if not items:
         overview.print_overview(session, info)
         return

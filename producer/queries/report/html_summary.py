@@ -9,7 +9,7 @@ from producer.queries.documents import CategoryMetrics, Metrics, QueriesRun
 from producer.queries.report.check_reasons import CheckCounts
 from producer.queries.report.reports import notes_of
 from producer.queries.report.run_report import NAMES, answered, run_report, value_of, wanted
-from producer.report.figures import Column, Figure, Name, Table, Unit, interval_of
+from producer.report.figures import Column, Figure, Name, ShownIn, Table, Unit, interval_of
 from producer.report.html.charts import Series, rounded_up, stacked
 from producer.report.html.head import charts, facts_of, page_of, tables
 from producer.report.html.rendering import fill, markup
@@ -126,7 +126,7 @@ def below(
             CHECKS.filled(checks.rows()),
             CATEGORIES.filled(_categories(document.summary.metrics, missed)),
         ]
-        yield tables(replace(report, tables=found))
+        yield tables(replace(report, tables=found).tables_in(ShownIn.PAGE))
         yield charts(_latencies(document, times))
     yield end(facts_of(report, info, _settings(info)), folder=FOLDER, row="query", cell="")
 

@@ -18,6 +18,8 @@ from producer.report.comparison.word_difference import (
     compare_words,
 )
 from producer.report.comparison.wording import LISTS, headline, noun, score_table, sentences
+from producer.report.figures import Table
+from producer.report.html.head import tables
 from producer.report.html.rendering import fill, text_limit
 from producer.report.html.viewer import (
     Chip,
@@ -169,6 +171,20 @@ def comparison_page(contents: Contents, links: Sequence[tuple[str, str]] = ()) -
         for letter, side in zip("AB", contents.sides, strict=True)
     ]
     yield end(facts, folder=FOLDER, row=item, cell="side", about="About this comparison")
+
+
+def table_page(verdict: str, table: Table, sides: Sequence[tuple[str, str]], tone: str) -> Iterator[bytes]:
+    """Yields the page of a comparison whose sides share no item.
+
+    Args:
+        verdict: its first sentence.
+        table: what is compared.
+        sides: letters, and what each side is.
+        tone: of the verdict.
+    """
+    yield begin(Page("Comparison", table.title.lower(), "A → B", tone, verdict, folder=FOLDER))
+    yield tables([table])
+    yield end(sides, folder=FOLDER, row="turn", cell="", about="About this comparison")
 
 
 def _page(contents: Contents, names: Sequence[str], links: Sequence[tuple[str, str]]) -> Page:

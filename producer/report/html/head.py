@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from producer.report.figures import Cell, ConfidenceInterval, Figure, Name, ShownIn
+from producer.report.figures import Cell, ConfidenceInterval, Figure, Name, ShownIn, Table
 from producer.report.html.rendering import fill
 from producer.report.html.viewer import TEMPLATE, Page
 from producer.report.run_report import RunReport
@@ -56,12 +56,11 @@ def page_of(report: RunReport, info: RunInfo, folder: str) -> Page:
     )
 
 
-def tables(report: RunReport) -> bytes:
-    """Writes the tables of a report."""
-    drawn = [
-        (table, [list(map(_drawn, row)) for row in table.rows]) for table in report.tables_in(ShownIn.PAGE)
-    ]
-    return fill(TEMPLATE, "tables", drawn)
+def tables(shown: Iterable[Table]) -> bytes:
+    """Writes tables."""
+    return fill(
+        TEMPLATE, "tables", [(table, [list(map(_drawn, row)) for row in table.rows]) for table in shown]
+    )
 
 
 def charts(drawn: Sequence[tuple[str, object, str]]) -> bytes:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO, Final
 
 from producer.report.cells import Size
+from producer.report.figures import ShownIn
 from producer.report.html.head import facts_of, page_of, tables
 from producer.report.html.rendering import fill, text_limit
 from producer.report.html.viewer import Chip, Group, Head, Rows, begin, end, tools
@@ -176,5 +177,5 @@ def _below(document: TurnsRun, info: RunInfo) -> Iterator[bytes]:
         ("model", summary.model or ""),
         ("asked for", summary.live or ""),
     ]
-    yield tables(report)
+    yield tables(report.tables_in(ShownIn.PAGE))
     yield end(facts_of(report, info, settings), folder=FOLDER, row="turn", cell="")

@@ -23,7 +23,7 @@ CASE_NAMES = [
 TURN_NAMES = [
     name_of(TURNS, 0, b'{"threadId":"t","messageId":"m","message":"Hi"}'),
     name_of(TURNS, 1, b'{"threadId":"u","messageId":"m"}'),
-    name_of(TURNS, 2, b'{"threadId":"u"}'),
+    name_of(TURNS, 2, b'{"threadId":"u","clientRequestId":"r-1"}'),
     name_of(TURNS, 3, b'{"threadId":"u","messageId":"turn-1"}'),
 ]
 OWN_NUMBERS = [
@@ -53,6 +53,8 @@ QUERY_NAMES = [ItemName(0, "Q-05", "Q-05"), ItemName(1, "2", "2"), ItemName(2, "
         (TURNS, TURN_NAMES, "turn-1", 3),
         (TURNS, TURN_NAMES, "u/m", 1),
         (TURNS, TURN_NAMES, "u#2", 2),
+        (TURNS, TURN_NAMES, "r-1", 2),
+        (TURNS, TURN_NAMES, "t", 0),
     ],
 )
 def test_name_stands_for_one_item(kind: Kind, names: list[ItemName], text: str, position: int) -> None:
