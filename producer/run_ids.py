@@ -5,8 +5,6 @@ from typing import Final
 
 ID_PREFIX: Final = "run-"
 """What every id begins with."""
-SERVED_PREFIX: Final = "served-"
-"""What the ids of runs begin with that `proctor serve` makes of turns; they last for milliseconds."""
 ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32."""
 TIME_CHARS: Final = 9

@@ -18,6 +18,7 @@ from kombu.utils.uuid import uuid
 
 from shared.kinds import TURNS, all_kinds, kind_named
 from shared.ledger.calls import denied, is_denial
+from shared.names import SERVED_PREFIX
 from shared.queues import CONNECT_TIMEOUT_S, WakeQueues
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class Publisher:
                     kind.task,
                     # Flower cuts what is long: what people read comes first.
                     kwargs={"run": run, "first": first, "chunk": chunk, "items": items},
-                    create_sent_event=True,
+                    create_sent_event=not run.startswith(SERVED_PREFIX),  # would be all that people see
                     ignore_result=True,
                 )
                 amqp.send_task_message(

@@ -5,6 +5,8 @@ from typing import Final
 
 DISTRIBUTION: Final = "proctor"
 ENVIRONMENT_PREFIX: Final = "PROCTOR_"
+SERVED_PREFIX: Final = "served-"
+"""What the ids of runs begin with that `proctor serve` makes of turns; they last for milliseconds."""
 
 
 class RunState(StrEnum):

@@ -90,6 +90,24 @@ class WakeQueues:
             pipeline.llen(f"{PREFIX}{kind.name}")
         return {kind: int(length) for kind, length in zip(all_kinds(), pipeline.execute(), strict=True)}
 
+    def take(self, kind: Kind, within_s: float) -> bytes | None:
+        """Takes the oldest message of a queue without Celery, which keeps no copy; None if none comes.
+
+        Raises:
+            redis.RedisError: the server does not answer.
+        """
+        client: Any = self._connected()
+        found: tuple[bytes, bytes] | None = client.brpop(f"{PREFIX}{kind.name}", within_s)
+        return found[1] if found else None
+
+    def put_back(self, kind: Kind, message: bytes) -> None:
+        """Makes a message that was taken the oldest of its queue again.
+
+        Raises:
+            redis.RedisError: the server does not answer.
+        """
+        self._connected().rpush(f"{PREFIX}{kind.name}", message)
+
     def forget_deliveries(self, older_than_s: float) -> int:
         """Removes what is kept of messages that were handed out and never acknowledged, some at a time.
 

@@ -24,7 +24,7 @@ from celery.worker import state
 from shared import __version__
 from shared.broker import Publisher
 from shared.errors import ProctorError
-from shared.kinds import all_kinds
+from shared.kinds import TURNS, all_kinds
 from shared.ledger.ledger import Ledger
 from shared.ledger.times import Times
 from shared.observability import tracing
@@ -36,6 +36,7 @@ from worker.executors.chunk import ChunkRunner, trace_parents
 from worker.kinds import executed_kinds, make_executor, slots_for
 from worker.periodic_jobs import PeriodicJobs
 from worker.process import WorkerProcess
+from worker.talk import Talks
 from worker.tasks.execute_chunk import set_runner
 
 logger = logging.getLogger(__name__)
@@ -126,7 +127,8 @@ class Lifecycle(bootsteps.StartStopStep):
         store = RunStore(client)
         _processes.append(process)
         executors = {kind: make_executor(kind, process, store) for kind in self._slots}
-        set_runner(ChunkRunner(process, executors, parent_of=trace_parents(store)))
+        talks = Talks(worker.app.wake_queues, self._slots.get(TURNS, 0), lambda: process.leases.is_draining)
+        set_runner(ChunkRunner(process, executors, parent_of=trace_parents(store), talks=talks))
         process.on_drain = lambda: _stop_consuming(worker)
         process.start_drain_watch()
         tracing.start(instance=process.name, on_problem=_warn_of_traces)

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Final
 from uuid import uuid4
@@ -15,13 +17,14 @@ from uuid import uuid4
 import msgspec
 from aiohttp import hdrs, web
 
-from producer import api_async
+from producer import api, api_async
 from producer.access import Access
 from producer.documents import as_json
 from producer.following.events import as_line
 from producer.http_server import listening, stop_signal
+from producer.load.source import Source
+from producer.options import SubmitOptions, SubmittedRun
 from producer.serve.chat_packets import ChatPacket, read_packet, reply_of
-from producer.serve.content_runs import submit_content
 from producer.serve.event_streams import PieceQueue, StreamedTurn, stream, wants_events
 from producer.serve.gatherer import Gatherer, Waiting
 from producer.serve.metrics import ServeMetrics
@@ -54,6 +57,8 @@ CARE_S: Final = 1.0
 SWITCH_S: Final = 0.0005
 """How long a thread with an answer of Redis waits for the event loop: Python's own 5 ms would be spent
 several times on the way of a turn."""
+FILE: Final = "input"
+"""What a body is called that is submitted as a run and has no name."""
 REMOVALS: Final = 40
 REMOVAL_PAUSE_S: Final = 0.05
 """A thread is removed while no turn of its namespace is being decided; this often it is tried."""
@@ -274,7 +279,7 @@ class Service:
         content = await self._body(request, self._deadline_s(request))
         key = request.headers.get("Idempotency-Key", "")
         submitted = await asyncio.to_thread(
-            submit_content, self._access, content, request[NAMESPACE], name=name, idempotency_key=key
+            _submit_content, self._access, content, request[NAMESPACE], name=name, idempotency_key=key
         )
         location = f"/v1/runs/{submitted.run}"
         return reply(SubmitDocument.of(submitted), 202, headers={hdrs.LOCATION: location})
@@ -392,6 +397,24 @@ async def _decided(waiting: Waiting, within_s: float) -> Sequence[ServedTurn] | 
 def _of_packet(packet: ChatPacket, found: ServedTurn, row_id: str) -> web.Response:
     """Makes the response to a packet whose turn has ended."""
     return of_turn(found) if found.problem else reply(reply_of(packet, found, row_id))
+
+
+def _submit_content(
+    access: Access, content: bytes, namespace: str, *, name: str, idempotency_key: str
+) -> SubmittedRun:
+    """Submits the content of a file from a folder with nothing else in it: files that it names are missing.
+
+    Raises:
+        InputError: it breaks its contract.
+    """
+    key = f"{namespace}:{idempotency_key}" if idempotency_key else ""
+    options = SubmitOptions(name=name, idempotency_key=key, origin=name or "HTTP", namespace=namespace)
+    with TemporaryDirectory(prefix="proctor-serve-") as folder:
+        path = Path(folder) / FILE
+        path.write_bytes(content)
+        source = Source(path)
+        source.name = name or FILE  # in messages: the folder is nobody's
+        return api.submit(access, api.plan(source, options))
 
 
 class Named(msgspec.Struct, frozen=True):

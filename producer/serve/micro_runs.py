@@ -13,7 +13,6 @@ from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
 from producer.access import Access
-from producer.run_ids import SERVED_PREFIX
 from producer.serve.turn_bodies import AcceptedTurn
 from producer.turns.load import TurnColumns, asked, chunked
 from producer.turns.report.opened_rows import outcome, result_line
@@ -25,7 +24,7 @@ from shared.errors import UnknownRunError
 from shared.kinds import TURNS
 from shared.ledger import Keep
 from shared.ledger.bounds import FIRST_LAYOUT, TARGETS_LAYOUT
-from shared.names import FINAL_STATES, Outcome
+from shared.names import FINAL_STATES, SERVED_PREFIX, Outcome
 from shared.redaction import ID_DIGITS, Redactor, redactor_of
 from shared.runs.pages import ChunkFields, PageReader, TurnRow
 
@@ -209,7 +208,7 @@ class MicroRuns:
 
     def fold(self, run: str) -> None:
         """Adds the turns of a run that has ended to the stream of the namespace, and removes the run."""
-        self._access.ledger.fold(run, self._keep)
+        self._access.ledger.fold([run], self._keep)
 
     def keep_results(self, run: str, found: Iterable[tuple[int, ServedTurn]]) -> None:
         """Keeps results for callers that did not wait, under `run.index`.

@@ -235,10 +235,7 @@ class Ledger:
                 ("seal", (run, tells, total, "")),
             ]
         )
-        for answer in answers:
-            if isinstance(answer, Exception):
-                raise answer
-        opened(namespace, answers[0])
+        opened(namespace, answered(answers)[0])
         return sealed(run, total, answers[-1])
 
     def unclaimed(self, run: str, kind: str) -> list[Wake]:
@@ -318,7 +315,8 @@ class Ledger:
         if rows and isinstance(rows[0], bytes):
             items = wire.items_from(rows)
             return Claim(status, wakes, items, [], suspect, busy, namespace, is_anew=bool(answer[6]))
-        return Claim(status, wakes, [], wire.threads_from(rows), suspect, busy, namespace)
+        threads = wire.threads_from(rows)
+        return Claim(status, wakes, [], threads, suspect, busy, namespace, snapshot=answer[6])
 
     def renew(self, held: Sequence[HeldLease]) -> list[str]:
         """Renews leases on the ledger clock; returns for each the state of its run, or `lost`.
@@ -620,19 +618,20 @@ class Ledger:
             )
         return int(answer[1])
 
-    def fold(self, run: str, keep: Keep) -> bool:
-        """Removes a run that has ended from the ledger and adds its turns to the stream of its namespace.
+    def fold(self, runs: Sequence[str], keep: Keep) -> list[bool]:
+        """Removes runs that have ended from the ledger and adds their turns to the stream of their namespace.
 
         Args:
-            run: id of a run that was opened with `tells`; its snapshot has `submitted_ms`, and in `waited_ms`
-                how long before that each turn was accepted.
+            runs: ids of runs that were opened with `tells`; their snapshots have `submitted_ms`, and in
+                `waited_ms` how long before that each turn was accepted.
             keep: how long and how many turns are kept.
 
         Returns:
-            Whether the run is gone: False while it has not ended.
+            Whether each is gone: False while it has not ended.
         """
-        answer = self.caller.run("fold", run, keep.days * SECONDS_A_DAY, keep.turns, keep.turns_ms)
-        return bool(answer[0] != b"no")
+        settings = (keep.days * SECONDS_A_DAY, keep.turns, keep.turns_ms)
+        answers = self.caller.run_many([("fold", (run, *settings)) for run in runs])
+        return [answer[0] != b"no" for answer in answered(answers)]
 
     def backlog(self) -> int:
         """Returns how many items sealed, unfinished runs still have to decide."""
@@ -663,6 +662,18 @@ def checked_name(what: str, name: str) -> str:
             hint="take letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 128",
         )
     return name
+
+
+def answered(answers: Sequence[Any]) -> Sequence[Any]:
+    """Returns the answers of several scripts.
+
+    Raises:
+        Exception: one failed; the first of these.
+    """
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return answers
 
 
 def lost(run: str) -> LoadLostError:

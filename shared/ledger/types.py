@@ -114,6 +114,8 @@ class Claim(NamedTuple):
     """The namespace of the threads' state."""
     is_anew: bool = False
     """Whether models are asked again about the items, whatever answers are stored; batches have their own."""
+    snapshot: bytes = b""
+    """The settings of a run that is a part of a stream; empty for others, whose chunks are many."""
 
 
 class HeldLease(NamedTuple):

@@ -159,7 +159,7 @@ def _wakes_are_not_repeated(model: type[LedgerModel]) -> None:
 
 
 def _folds_count_twice(model: type[LedgerModel]) -> None:
-    fold = model.fold
+    fold = model.fold_one
 
     def hole(self: LedgerModel, run: str, *args: Any, **keywords: Any) -> bool:
         found = self.state.runs.get(run)
@@ -168,7 +168,7 @@ def _folds_count_twice(model: type[LedgerModel]) -> None:
             self.state.runs[run] = found
         return done
 
-    model.fold = hole  # type: ignore[method-assign,assignment]  # plants a hole
+    model.fold_one = hole  # type: ignore[method-assign,assignment]  # plants a hole
 
 
 def _later_turns_come_first(model: type[LedgerModel]) -> None:

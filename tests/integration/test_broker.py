@@ -4,6 +4,7 @@ import json
 from base64 import b64decode
 from collections.abc import Callable
 from contextlib import closing
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,8 @@ from shared.ledger import Wake
 from shared.queues import WakeQueues
 from shared.server.client import RedisTarget
 from tests.support.redis_server import RedisServer
+from worker import talk
+from worker.talk import Talks
 
 if TYPE_CHECKING:
     import redis
@@ -89,3 +92,31 @@ def test_a_producer_waits_no_longer_than_its_patience(tmp_path: object) -> None:
     publisher = Publisher(make_app(RedisTarget.parse(f"unix://{tmp_path}/nobody")), patience_s=0.5)
     publisher.publish([WAKE])
     assert not publisher.flush()
+
+
+def test_people_who_talk_need_no_celery_and_others_keep_theirs(
+    redis_client: "redis.Redis", redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A talk takes served turns in their order; what else comes is the next for Celery, and ends the talk."""
+    monkeypatch.setattr(talk, "SILENCE_S", 0.3)
+    target = RedisTarget.parse(redis_url)
+    publisher = Publisher(make_app(target))
+    served = [WAKE._replace(run=f"served-a-{number}") for number in range(4)]
+    is_over = Event()
+    with closing(WakeQueues(target)) as queues:
+        talks = Talks(queues, 1, is_over.is_set)
+        publisher.publish([*served[:2], WAKE, served[2]])
+        following = talks.following()
+        assert next(following) == served[0]
+        assert list(talks.following()) == [], "one thread at a time"
+        assert list(following) == served[1:2]
+        assert [each["headers"]["kwargsrepr"] for each in published(redis_client, "turns")] == [
+            f"{{'run': '{run}', 'first': 'thread-9', 'chunk': '7', 'items': 1000}}"
+            for run in ("run-1", "served-a-2")
+        ]
+        redis_client.rpop("proctor:turns")
+        assert list(talks.following()) == [served[2]], "a silence ends it as well"
+        publisher.publish([served[3]])
+        is_over.set()
+        assert list(talks.following()) == [], "a process that drains begins nothing"
+    assert redis_client.llen("proctor:turns") == 1

@@ -218,7 +218,7 @@ class AnyCall(LedgerMachine):
     @rule(run=runs, lost=lost)
     def fold(self, *, run: str, lost: int) -> None:
         """A server folds a run."""
-        self.do("fold", run, KEEP, lost=lost)
+        self.do("fold", [run], KEEP, lost=lost)
 
     @rule(run=runs, token=tokens, shape=shapes, request=st.sampled_from(["", "q1", "q2"]),
           later_ms=st.sampled_from([0, 30_000]))  # fmt: skip

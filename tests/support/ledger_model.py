@@ -153,7 +153,8 @@ class LedgerModel(Steward):
             return Claim("done", self.top_up(run.kind))
         if run.kind == "turns":
             threads, busy = self.lock_threads(run, chunk, token, left, 1 if suspect else INBOX_DEPTH)
-            return Claim("ok", [], [], threads, suspect, busy, run.namespace)
+            snapshot = run.snapshot if run.tells else b""
+            return Claim("ok", [], [], threads, suspect, busy, run.namespace, snapshot=snapshot)
         tries = {index: run.tries.get(index, Attempts(0, 0, "")) for index in left}
         due = [index for index in left if tries[index].due_ms <= self.steady()]
         if not due:

@@ -252,7 +252,11 @@ class Steward(Rules):
         self.wipe(found)
         return True
 
-    def fold(self, run: str, keep: Keep) -> bool:
+    def fold(self, runs: Sequence[str], keep: Keep) -> list[bool]:
+        """Folds runs one after the other."""
+        return [self.fold_one(run, keep) for run in runs]
+
+    def fold_one(self, run: str, keep: Keep) -> bool:
         """Adds the turns of a run that has ended to the stream of its namespace, and removes the run."""
         found = self.state.runs.get(run)
         if found is None:

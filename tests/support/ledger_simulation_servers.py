@@ -105,7 +105,7 @@ class Servers(Actors):
         """Folds a run that has ended, with its results."""
         lines = [line for _, value in run.results.values() for line in unpack_block(value).lines]
         assert len(lines) == run.total, f"{run.run} has ended with {len(lines)} of {run.total}"
-        yield from self.call("fold", run.run, KEEP)
+        yield from self.call("fold", [run.run], KEEP)
 
     def adopt(self, name: str) -> Step:
         """Folds runs of servers that have gone."""

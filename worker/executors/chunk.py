@@ -15,13 +15,14 @@ from shared.clock import now_ms
 from shared.errors import ProctorError, RedisUnreachableError
 from shared.kinds import Kind, kind_named
 from shared.ledger import Claim, Wake
-from shared.names import Outcome, RunState
+from shared.names import SERVED_PREFIX, Outcome, RunState
 from shared.observability import tracing
 from shared.observability.spans import SNAPSHOT_KEY, Span, Value
 from shared.runs import RunStore
 from worker.lease_table import Lease
 from worker.logs import structlog
 from worker.process import WorkerProcess
+from worker.talk import Talks
 
 FIRST_DELAY_MS: Final = 1_000
 """Pause before a chunk whose work raised is tried again; doubles with each failure."""
@@ -81,6 +82,7 @@ class ChunkRunner:
         process: the process.
         executors: for each of its kinds.
         parent_of: finds the context of a run's trace; called only where tracing is on.
+        talks: wake-ups of served turns; None: all come from Celery.
     """
 
     def __init__(
@@ -89,14 +91,23 @@ class ChunkRunner:
         executors: dict[Kind, Executor],
         *,
         parent_of: Callable[[str], str] | None = None,
+        talks: Talks | None = None,
     ) -> None:
         self._process = process
+        self._talks = talks
         self._executors = executors
         self._parent_of = parent_of
         self._failures: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def run(self, wake: Wake) -> ChunkSummary:
-        """Processes one chunk and returns a short summary for Flower."""
+        """Processes one chunk and returns a short summary for Flower; of a talk, also what follows."""
+        summary = self._logged(wake)
+        if self._talks is not None and wake.run.startswith(SERVED_PREFIX):
+            for following in self._talks.following():
+                self._logged(following)
+        return summary
+
+    def _logged(self, wake: Wake) -> ChunkSummary:
         with (
             structlog.contextvars.bound_contextvars(run=wake.run, chunk=wake.chunk),
             self._span(wake) as span,

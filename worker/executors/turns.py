@@ -18,6 +18,8 @@ from functools import lru_cache, partial
 from itertools import chain, compress
 from typing import Any, Final
 
+from msgspec.json import Decoder
+
 from shared.clock import now_ms
 from shared.codecs.turn_batches import Block, pack_block, unpack_batch
 from shared.contracts.live_turns import LiveRun
@@ -52,6 +54,7 @@ BATCH_TURNS: Final = 1_000
 """Turns after which a batch is committed: a usual chunk is one commit, a huge one several."""
 BATCH_BYTES: Final = 4_000_000
 """Bytes of results after which a batch is committed, so that no call blocks Redis for long."""
+_decode: Final = Decoder(dict[str, Any]).decode
 
 logger = logging.getLogger(__name__)
 
@@ -103,11 +106,12 @@ class TurnsExecutor:
     def _execute_claim(self, lease: Lease, claim: Claim, summary: ChunkSummary) -> bool:
         """Decides and commits what one claim handed out; returns whether the work on the chunk is over."""
         known = self._known_requests(claim)
+        own = policy_of(lease.run, _decode(claim.snapshot)) if claim.snapshot else None
         batch, live = CommitBatch(), list[tuple[ClaimedThread, list[Batch]]]()
         for claimed in claim.threads:
             if self._process.leases.should_stop(lease):
                 break
-            batches = self._batches(claimed, is_suspect=claim.suspect)
+            batches = self._batches(claimed, own, is_suspect=claim.suspect)
             if _is_live(batches):
                 live.append((claimed, batches))
                 continue
@@ -150,10 +154,10 @@ class TurnsExecutor:
         ]
         return live_claim.execute(threads), live_claim.has_committed
 
-    def _batches(self, claimed: ClaimedThread, *, is_suspect: bool) -> list[Batch]:
+    def _batches(self, claimed: ClaimedThread, own: RunPolicy | None, *, is_suspect: bool) -> list[Batch]:
         return [
             Batch(
-                self._policy(batch.run),
+                own if own and own.run == batch.run else self._policy(batch.run),
                 claimed.offset if place == 0 else 0,
                 batch.payload,
                 1 if is_suspect else None,

@@ -2,7 +2,8 @@
 -- The same token again gets the same answer, or the next round of a chunk that it still holds.
 --
 -- ARGV: run, chunk, claim token, worker
--- Returns {ok, {}, namespace, suspect, busy, items or threads, anew} · {status, wakes} with the status
+-- Returns {ok, {}, namespace, suspect, busy, items, anew} · {ok, {}, namespace, suspect, busy, threads, settings of the
+--   run if it is a part of a stream: nobody has seen them, and nobody will again} · {status, wakes} with the status
 --   gone (nothing to do here), busy (leased or not published), paused, alien (unknown layout),
 --   later (postponed: nothing due yet, or the worker holds another suspect), done (all decided; closed)
 local id, chunk, token, worker = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -39,7 +40,8 @@ if #left == 0 then
 end
 if run.mailboxes then
   local threads, busy = give_threads(run, lease, left, suspect and 1 or INBOX_DEPTH)
-  return {'ok', {}, run.ns, suspect and 1 or 0, busy, threads}
+  local settings = call('HEXISTS', run_key(id), 'tells') == 1 and call('HGET', run_key(id), 'snap') or ''
+  return {'ok', {}, run.ns, suspect and 1 or 0, busy, threads, settings}
 end
 local items, earliest = give_items(run, left)
 if #items == 0 then
