@@ -6,6 +6,7 @@ This file stands above the tests, because it reads its variables before tests/co
 environment. Only what the machine forbids may be skipped there: no installation mends that.
 """
 
+import gc
 import os
 from collections import defaultdict
 from collections.abc import Generator
@@ -13,12 +14,16 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import pytest
+from _pytest.doctest import DoctestModule  # pytest has no public name for it
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 NOTHING_SKIPPED: Final = os.environ.get("PROCTOR_REQUIRE_TOOLS") == "1"
 FORBIDDEN: Final = "Skipped: not permitted here: "
 """How the reason begins where the kernel or the user's rights forbid a test (tests/support/tools.py)."""
+COLLECT_AFTER: Final = (50_000, 20, 100)
+"""Thresholds of the garbage collector: with Python's own a sixth of the time of unit tests goes into it."""
 ARTIFACTS: Final = os.environ.get("PROCTOR_ARTIFACTS", "")
+gc.disable()  # until all tests are found: nothing of what is made until then is garbage
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +51,22 @@ def _sendable(report: pytest.TestReport) -> pytest.TestReport:
         (title, text.encode(errors="backslashreplace").decode()) for title, text in report.sections
     ]
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Looks for doctests only where there are some: to import all modules takes each process seconds."""
+    found = yield
+    if b">>> " in file_path.read_bytes():
+        return found
+    return [each for each in found if not isinstance(each, DoctestModule)]
+
+
+def pytest_collection_finish() -> None:
+    """Begins to collect garbage, but for what lives as long as the session."""
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -342,8 +342,8 @@ def test_memory_of_a_pair_is_bounded() -> None:
         finally:
             tracemalloc.stop()
 
-    # The first time also imports modules, and a thread that another test has left may allocate meanwhile.
-    assert min(peak() for _ in range(3)) / number < 2_000
+    # The first time may import modules, and a thread that another test has left may allocate meanwhile.
+    assert any(peak() / number < 2_000 for _ in range(3))
 
 
 def weighted(number: int, score: float, weight: float, prompt: str = "") -> dict[str, Any]:
