@@ -137,6 +137,8 @@ class Bench:
     """Columns of data files that are variables because they are nothing else."""
     needs_stream: bool = False
     """Whether a check looks at when pieces of an answer came."""
+    compares: bool = False
+    """Whether a check compares the answers of models and prompts."""
     model_code: Mapping[str, CodeFile] = field(default_factory=dict)
     """The files of code that are called as models, by model."""
     transforms: Mapping[str, Transform] = field(default_factory=dict)
@@ -222,6 +224,7 @@ def read_bench(
         reading.has_outputs,
         list(columns.variables),
         reading.checks.needs_stream,
+        reading.checks.compares,
         model_code,
         transforms,
         reading.lacking,

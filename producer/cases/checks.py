@@ -66,6 +66,8 @@ class CheckReader:
     """The scripts that were read, each with its first place."""
     needs_stream: bool = False
     """Whether a check that was read looks at when pieces of an answer came."""
+    compares: bool = False
+    """Whether a check that was read compares the answers of models and prompts."""
     _constant: dict[str, Check] = field(default_factory=dict)
     _read_before: dict[int, "_Written"] = field(default_factory=dict)
 
@@ -137,10 +139,12 @@ class CheckReader:
         except WrongInput as problem:
             raise place.at(*problem.path[1:]).error(problem.what, problem.hint) from None
         for each in walk([check]):
-            self.needs_stream = self.needs_stream or CHECK_KINDS[each.check].needs_stream
-            if CHECK_KINDS[each.check].is_script:
+            kind = CHECK_KINDS[each.check]
+            self.needs_stream = self.needs_stream or kind.needs_stream
+            self.compares = self.compares or kind.compares
+            if kind.is_script:
                 self.scripts.setdefault(script_of(each.argument), place)
-            if CHECK_KINDS[each.check].calls_function:
+            if kind.calls_function:
                 self._verify_function(each.check, str(each.argument), place)
         return as_written(check, raw) if is_template(json.dumps(raw)) else check
 

@@ -1,7 +1,7 @@
 """Builds a run from a configuration and the command line: its settings, items in order, and chunks."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,11 +15,10 @@ import msgspec
 
 from producer.cases.bench_cases import BenchCase
 from producer.cases.bench_config import Bench, read_bench
-from producer.cases.bench_files import text_lines
 from producer.cases.bench_prompts import BenchPrompt, conversation, merged_calls
 from producer.cases.chosen_cases import CaseLines, Facts, choose_cases
 from producer.cases.http_models import check_judge, check_request, check_session
-from producer.cases.recorded import Key, Outputs, read_recorded, readable
+from producer.cases.recorded import Outputs, outputs_of
 from producer.cases.redacted_items import redacted_files, redacted_items, redacted_run
 from producer.git_state import git_info
 from producer.load.chunks import TYPICAL_CASE, Chunk, RunInput, chunk_size, dictionary_of, name_of, shape_of
@@ -40,7 +39,6 @@ from shared.contracts.case_run import (
     CasePayload,
     CaseRun,
     Quorum,
-    Recorded,
     Template,
     decode_case,
     encode_case,
@@ -76,9 +74,8 @@ TARGETS: Final = ("models", "judges", "check_models")
 COPIED_VARS_BYTES: Final = 1_000
 """Variables of a bench up to this size are copied into each item and row; larger ones are stored once."""
 
-LABEL_OF_MANY: Final = (
-    "label: people's word is about one answer: give it with the recorded output of one model"
-)
+ONE_LABEL: Final = "label: people's word is about one answer: give it with the recorded output of one model"
+ONE_ANSWER: Final = "select_best: there is one model and one prompt, so that no answer is compared"
 
 
 def load_cases(source: Source, options: SubmitOptions) -> RunInput:
@@ -171,9 +168,24 @@ class PlannedRun:
         return {"check": list(facts.checks), "prompt": prompts, "tag": list(facts.tags)}
 
     def items(self) -> Iterator[CasePayload]:
-        """Yields the items in the order of results: by model, by prompt, by case, by repetition."""
+        """Yields the items in the order of results: by model, by prompt, by case, by repetition.
+
+        Where checks compare the answers to a case, the case comes before model and prompt.
+        """
+        if not self.bench.compares:
+            yield from self._items_of(self.asked)
+            return
+        cases = len(self.asked) // max(1, len(self.prompts))
+        for first in range(cases):
+            found = list(self._items_of([self.asked[at] for at in range(first, len(self.asked), cases)]))
+            for item in found:
+                others = (each for each in found if each.repeat == item.repeat and each is not item)
+                yield msgspec.structs.replace(item, rivals=[each.as_rival for each in others])
+
+    def _items_of(self, several: Iterable[CasePayload]) -> Iterator[CasePayload]:
+        """Yields the items of some cases with their prompts."""
         for model in self.run.models:
-            for asked in self.asked:
+            for asked in several:
                 if self.only is not None and model not in self.models_of(asked):
                     continue
                 for repeat in range(asked.repeat):
@@ -193,8 +205,9 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     """
     own, above = choice.validators_file, choice.settings
     bench = read_bench(source, validators_file=own, above=above, allow_code=choice.allow_code)
-    outputs = _outputs(bench, choice)
-    models = [model for model in _models(bench.config, choice, outputs) if _is_chosen(model, choice)]
+    outputs = outputs_of(bench, choice.outputs)
+    models, only = _models(bench.config, choice, outputs), choice.only
+    models = [model for model in models if only is None or any(item.model == model for item in only)]
     chosen = choose_cases(bench, choice)
     shared_vars = _shared_vars(bench.config.vars)
     fixed = above is not None and above.temperature is not None
@@ -222,26 +235,23 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         cases=facts.cases,
         plugins=sorted(facts.plugins | _clients(run) | bench.extras),
     )
-    _check_prices(run, has_expected=facts.has_expected)
+    _check_run(run, bench, has_expected=facts.has_expected)
     files = shared_vars | {name: data for name, data in bench.images.items() if name in facts.images}
     doubts = _warnings(bench, run, facts, outputs)
-    plan = PlannedRun(run, asked, facts, bench.prompts, files, outputs, doubts, bench, choice.only)
+    plan = PlannedRun(run, asked, facts, bench.prompts, files, outputs, doubts, bench, only)
     if not plan.total:
         raise InputError("nothing is left to run", hint="what failed before is not in the file any more")
     return plan
-
-
-def _is_chosen(model: str, choice: CaseChoice) -> bool:
-    """Whether a model has items that are run."""
-    return choice.only is None or any(item.model == model for item in choice.only)
 
 
 def _warnings(bench: Bench, run: CaseRun, facts: Facts, outputs: Outputs | None) -> list[str]:
     """Names settings that are probably mistakes."""
     is_doubtful = facts.has_label and (outputs is None or len(run.models) > 1)
     lacking = ", ".join(key for key in run.plugins if not is_installed(key))
+    has_one = bench.compares and len(run.models) <= 1 >= len(bench.prompts)
     waits = f"the plug-in {lacking} is not installed here: the run waits for a worker that has it"
-    return [*bench.warnings, *([LABEL_OF_MANY] if is_doubtful else ()), *([waits] if lacking else ())]
+    found = ((is_doubtful, ONE_LABEL), (has_one, ONE_ANSWER), (lacking, waits))
+    return [*bench.warnings, *(text for is_found, text in found if is_found)]
 
 
 def _asked_beside(bench: Bench, facts: Facts) -> list[str]:
@@ -256,12 +266,15 @@ def _clients(run: CaseRun) -> set[str]:
     return {plugin_key("clients", target.plugin) for target in called if target.plugin}
 
 
-def _check_prices(run: CaseRun, *, has_expected: bool) -> None:
-    """Checks that every price is known if the run has a cost cap.
+def _check_run(run: CaseRun, bench: Bench, *, has_expected: bool) -> None:
+    """Checks that answers are kept if checks compare them, and every price known if there is a cost cap.
 
     Raises:
-        ConfigError: a price is not known.
+        ConfigError: the cache is off, or a price is not known.
     """
+    if bench.compares and not run.cache:
+        what = "select_best finds the answers of other models in the cache, which is off"
+        raise ConfigError(what, hint="leave out `cache: false` and --no-cache")
     if run.max_cost is None:
         return
     judges = run.judges if has_expected else ()
@@ -383,17 +396,18 @@ def case_chunks(items: Iterator[CasePayload], size: int) -> Iterator[Chunk]:
     """Cuts a run's items into chunks, smaller ones if the items are large.
 
     The answers to a case with a quorum are in one chunk, so that one worker knows when its verdict is
-    certain; only large ones are split, which may cost unnecessary calls.
+    certain; only large ones are split, which may cost unnecessary calls. So are answers that are compared.
 
     >>> plans = [chunk.plan for chunk in case_chunks(iter([CasePayload(0, "m", "Hi")] * 3), 2)]
     >>> [(plan.first, list(plan.parts)) for plan in plans]
     [('case 1 · m', ['0', '1']), ('case 1 · m', ['2'])]
     """
-    number, weight, first = 0, 0, ""
+    number, weight, first, compared = 0, 0, "", -1
     held = dict[str, bytes]()
     for index, item in enumerate(items):
         payload = encode_case(item)
-        is_full = len(held) >= size and (item.quorum is None or not item.repeat)
+        is_full = len(held) >= size and (item.quorum is None or not item.repeat) and item.case != compared
+        compared = item.case if item.rivals else -1
         if held and (is_full or weight + len(payload) > CHUNK_BYTES_MOST):
             yield _chunk(number, first, held)
             number, weight, held = number + 1, 0, {}
@@ -468,18 +482,6 @@ def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> d
     if choice.model_config is not None and choice.model_config.prices:
         given |= dict.fromkeys(models, choice.model_config.prices.given)
     return {model: price for model, price in given.items() if price is not None}
-
-
-def _outputs(bench: Bench, choice: CaseChoice) -> Outputs | None:
-    """Returns recorded outputs from `--outputs`, else from the cases; None: models are called."""
-    if choice.outputs is not None:
-        source, prompts = Source(choice.outputs), [prompt.id for prompt in bench.prompts]
-        return read_recorded(source.name, text_lines(source.blocks(), source.name), bench.cases, prompts)
-    outputs = Outputs()
-    for at, case in enumerate(bench.cases) if bench.has_outputs else ():
-        for model, text in (case.outputs or {}).items():
-            outputs.add(Key(at, model), Recorded(readable(text)))
-    return outputs if len(outputs) else None
 
 
 def _models(config: BenchConfig, choice: CaseChoice, outputs: Outputs | None) -> list[str]:

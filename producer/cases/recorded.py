@@ -11,10 +11,13 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from producer.cases.bench_cases import BenchCases
+from producer.cases.bench_config import Bench
+from producer.cases.bench_files import text_lines
 from producer.cases.data_rows import json_rows
 from producer.load.contracts import checked
 from producer.load.kept_values import KeptValues
 from producer.load.problems import InputRow, Place, Problems, nearest
+from producer.load.source import Source
 from producer.text import shown
 from shared.contracts.case_run import Recorded
 from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
@@ -169,6 +172,18 @@ def read_recorded(name: str, lines: Iterable[str], cases: BenchCases, prompts: S
     if not len(found):
         raise InputError(f"{name}: no outputs in it", hint='write {"case": 0, "model": "…", "output": "…"}')
     return found
+
+
+def outputs_of(bench: Bench, file: str | None) -> Outputs | None:
+    """Returns the outputs in a file, else those that stand with cases; None: models are called."""
+    if file is not None:
+        source, prompts = Source(file), [prompt.id for prompt in bench.prompts]
+        return read_recorded(source.name, text_lines(source.blocks(), source.name), bench.cases, prompts)
+    outputs = Outputs()
+    for at, case in enumerate(bench.cases) if bench.has_outputs else ():
+        for model, text in (case.outputs or {}).items():
+            outputs.add(Key(at, model), Recorded(readable(text)))
+    return outputs if len(outputs) else None
 
 
 def _recorded(row: OutputRow) -> Recorded:

@@ -68,10 +68,10 @@ class _Bill:
         self.calls += times
 
     def add_once(self, model: str, usage: Usage, question: Any, *, times: int) -> None:
-        """Adds calls whose replies come from the cache after the first."""
+        """Adds equal calls, unless the same question was added before: the cache has its reply."""
         key = json.dumps([model, question])
         if key not in self.asked_once:
-            self.add(model, usage, times=1 if self.is_cached else times)
+            self.add(model, usage, times=times)
         if self.is_cached:
             self.asked_once.add(key)
 
@@ -176,6 +176,7 @@ def estimated(plan: PlannedRun) -> RunEstimate:
         known = _known_tokens(item.expected, item.reference)
         prompt_tokens += prompt * len(called.intersection(asked_of)) * times
         checks_of_item = item.checks if run.check_models else ()
+        answers = len(asked_of) * max(1, len(plan.prompts))
         for model in asked_of:
             most = _most_tokens(run, model, item.prompt_id or "")
             is_assumed = is_assumed or (known is None and most is None and model in called)
@@ -188,7 +189,7 @@ def estimated(plan: PlannedRun) -> RunEstimate:
                 verdict = Usage(JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS, service_tier=judge_tier)
                 judges.add(judge, verdict, times=times)
             if checks_of_item:
-                _add_checks(checks, checks_of_item, prompt, answer, times=times)
+                _add_checks(checks, item, checks_of_item, Usage(prompt, answer), answers=answers)
     return RunEstimate(
         models.calls,
         judges.calls,
@@ -201,25 +202,42 @@ def estimated(plan: PlannedRun) -> RunEstimate:
     )
 
 
-def _add_checks(bill: _Bill, checks: Sequence[Check], prompt: int, answer: int, *, times: int) -> None:
-    """Adds what the checks of a case ask about an answer."""
+def _add_checks(
+    bill: _Bill, item: CasePayload, checks: Sequence[Check], call: Usage, *, answers: int
+) -> None:
+    """Adds what the checks of a case ask about an answer.
+
+    Args:
+        bill: is added to.
+        item: the case with its prompt.
+        checks: those of the case.
+        call: tokens of question and answer.
+        answers: how many models and prompts the case is put to.
+    """
     from worker.validation.checks import (  # noqa: PLC0415 - start-up: only benches with checks need it
         CHECK_KINDS,
         AsksJudges,
     )
 
+    prompt, answer = call.input_tokens or 0, call.output_tokens or 0
     for check in walk(checks):
         asks = CHECK_KINDS[check.check].asks
-        about = estimate_text_tokens(check.argument) + answer
-        usage = Usage(about, 0)
+        argument = estimate_text_tokens(check.argument)
+        usage = Usage(argument + answer, 0)
         if isinstance(asks, AsksJudges):
-            usage = Usage(about + JUDGE_TOKENS + prompt, asks.reply_tokens, service_tier=bill.tier)
+            size = argument + JUDGE_TOKENS + prompt + answer * (answers if asks.with_rivals else 1)
+            usage = Usage(size, asks.reply_tokens, service_tier=bill.tier)
+            if asks.with_rivals:
+                for model in check.models:
+                    bill.add_once(model, usage, [item.case, check.argument], times=item.repeat)
+                continue
             if asks.before is not None and (first := asks.before.check(check)) is not None:
                 size = estimate_text_tokens(first.argument) + JUDGE_TOKENS
                 before = Usage(size, asks.before.asks.reply_tokens, service_tier=bill.tier)
+                times = 1 if bill.is_cached else item.repeat
                 bill.add_once(first.models[0], before, first.argument, times=times)
         for model in check.models:
-            bill.add(model, usage, times=times)
+            bill.add(model, usage, times=item.repeat)
 
 
 def _most_tokens(run: CaseRun, model: str, prompt: str) -> int | None:

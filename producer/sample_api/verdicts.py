@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any
 
+import msgspec
+
 from producer.sample_api.bench_answers import is_hasty
 from producer.text import plural
 from shared.contracts.case_vocabulary import JUDGE_QUESTION
@@ -14,6 +16,7 @@ CRITERION = "Criterion: "
 OUTPUT = "Output: "
 CHOICES = "Choices: "
 ANSWER_A, ANSWER_B = "Answer A: ", "Answer B: "
+ANSWERS = "Answers: "
 BRIEF = ("nothing else", "brief", "short", "concise", "one word")
 """Parts of criteria that are about length."""
 LENGTHS = ((3, 1.0), (6, 0.8), (12, 0.6))
@@ -115,6 +118,32 @@ def _share_word(one: Any, other: Any) -> bool:
     """Whether two values have a word in common that is not short."""
     first, second = (_WORDS.findall(str(value).casefold()) for value in (one, other))
     return any(len(word) > len("the") for word in set(first).intersection(second))
+
+
+class _Shown(msgspec.Struct):
+    """One of the answers to choose from."""
+
+    answer: int
+    text: str
+
+
+def choice(model: str, prompt: str) -> str | None:
+    r"""Chooses the answer that meets a criterion best, as JSON; a hasty judge the first. None for others.
+
+    >>> answers = [{"answer": 1, "text": "So it is, I think."}, {"answer": 2, "text": "Yes"}]
+    >>> prompt = f'Criterion: "Brief."\nAnswers: {json.dumps(answers)}'
+    >>> choice("judge", prompt), choice("judge-mini", prompt)
+    ('{"reason": "It has 1 word.", "choice": 2}', '{"reason": "It comes first.", "choice": 1}')
+    """
+    criterion, answers = _object(prompt, CRITERION), _object(prompt, ANSWERS)
+    if not isinstance(criterion, str) or not isinstance(answers, list):
+        return None
+    if is_hasty(model):
+        return json.dumps({"reason": "It comes first.", "choice": 1})
+    shown = msgspec.convert(answers, list[_Shown])
+    found = [(*_score(criterion, each.text), each.answer) for each in shown]
+    _, reason, best = max(found, key=lambda each: each[0])
+    return json.dumps({"reason": reason, "choice": best})
 
 
 def comparison(model: str, prompt: str) -> str | None:

@@ -325,6 +325,9 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Of what decides its answer; see `shared.contracts.case_hashes`."""
     expectation_hash: str = ""
     """Of what decides its verdict."""
+    rivals: list["CasePayload"] = []
+    """The same case put to other models and by other prompts, with what is sent and what was recorded, where
+    a check compares their answers."""
 
     @property
     def expected(self) -> dict[str, Any] | None:
@@ -365,6 +368,24 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         'case 3 · openai/gpt-4o #2'
         """
         return f"{self.name} · {self.asked}"
+
+    @property
+    def as_rival(self) -> "CasePayload":
+        """What another item needs to ask for the same answer.
+
+        >>> rival = CasePayload(2, "m", "Hi", id="fr", tags=["a"], prompt_id="p").as_rival
+        >>> encode_case(rival)
+        b'{"case":2,"model":"m","input":"Hi","prompt_id":"p"}'
+        """
+        return CasePayload(
+            self.case,
+            self.model,
+            self.input,
+            recorded=self.recorded,
+            prompt_id=self.prompt_id,
+            system=self.system,
+            messages=self.messages,
+        )
 
     @property
     def asked(self) -> str:

@@ -14,7 +14,7 @@ from worker.executors.items import ItemResult
 from worker.upstream.chat import ModelReply
 from worker.upstream.embeddings import EmbeddingReply
 from worker.validation.case_verdict import CheckResult, ValidationResult
-from worker.validation.checks.kind import Answer
+from worker.validation.checks.kind import Answer, Rival
 
 CHECK_UNAVAILABLE: Final = "check_unavailable"
 NO_DECISION: Final = {"status": None, "passed": False, "decided_by": None, "message": "", "score": None}
@@ -338,6 +338,8 @@ class JudgedCase(NamedTuple):
     """What checks had cost that were asked for an earlier result."""
     ends_run: RunState | None = None
     """How its run is to end; None when it goes on."""
+    rivals: Sequence[Rival] = ()
+    """All answers to the case, its own first; empty where no check compares them."""
 
 
 def result_of_verdict(judged: JudgedCase) -> ItemResult:

@@ -37,6 +37,7 @@ from shared.runs import RunStore
 from shared.upstream.failure_reasons import FailureReason
 from worker.executors.case_agenda import CaseAgenda, Outcomes
 from worker.executors.case_criteria import case_of, checks_of, error_of_later_version, rules_of, transforms_of
+from worker.executors.case_judges import NoReply, ask_together
 from worker.executors.case_requests import ImageMissingError, ImageUrls, any_target, as_asked, model_request
 from worker.executors.case_results import (
     JudgedCase,
@@ -47,6 +48,7 @@ from worker.executors.case_results import (
     result_of_verdict,
     stored_reply,
 )
+from worker.executors.case_rivals import AnswerKey, answer_key, asked_of_all, rivals_of, shown_answer
 from worker.executors.check_calls import Desk, ask_paid
 from worker.executors.items import Agenda, AllAtOnce, Item, ItemResult, ItemsExecutor
 from worker.outcomes import Deferred, EndRun
@@ -59,7 +61,7 @@ from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import CallContext
 from worker.validation.case_verdict import CheckedOutput, ValidationResult
-from worker.validation.checks.kind import NOTHING_RECORDED, Score, Subject
+from worker.validation.checks.kind import NOTHING_RECORDED, Rival, Score, Subject
 from worker.validation.checks.walks import calls_functions, needs_sandbox
 from worker.validation.pipeline import before_judge
 from worker.validation.schema import SchemaError
@@ -150,6 +152,8 @@ class CasesEngine:
         self._images, self._shared_vars, self._outcomes = images, shared_vars, outcomes
         self._lacking = _lacking(run)
         """What it waits for; empty if this worker has all plug-ins."""
+        self._early = set[AnswerKey]()
+        """Answers that were asked for to be compared, before their own items began."""
         self._cap_reason = ""
         """Why no model is called any more, once the cost cap has been reached."""
 
@@ -165,7 +169,7 @@ class CasesEngine:
         try:
             case = await self._open(item)
             reply = await self._answer(case)
-            judged = await self._validate(case, reply)
+            judged = await self._with_rivals(case, await self._validate(case, reply))
             return await ask_paid(judged, case.earlier, self._desk(case, judged))
         except NoVerdictError as error:
             return error.failed
@@ -243,16 +247,65 @@ class CasesEngine:
             ImageMissingError: an image of the case is not stored.
         """
         item = case.item
-        urls = [await self._in_thread(self._images.url, name) for name in case.payload.images]
         try:
-            request = self._request_of(case.payload, urls)
-            reply = as_asked(request, await self._call(item, request, item.calls))
+            reply = await self._reply_to(item, case.payload, self._context(item), item.calls)
         except UpstreamError as error:
             is_over = error.ends_run or await self._is_every_model_absent(item, error)
             failed = Failed(error.code, error.message, RunState.ABORTED if is_over else None)
             raise NoVerdictError(failed) from None
+        if (key := answer_key(case.payload)) in self._early:  # the call of a rival was made for this item
+            self._early.remove(key)
+            reply = msgspec.structs.replace(reply, is_cached=False)
         is_first = item.attempts <= 1 and not item.calls.history.code
         return reply if is_first else msgspec.structs.replace(reply, first_token_ms=None)
+
+    async def _reply_to(
+        self,
+        item: Item,
+        payload: CasePayload,
+        context: CallContext,
+        calls: CallsMade,
+        *,
+        is_answered: bool = False,
+    ) -> ModelReply:
+        """Asks the model of a payload on behalf of an item."""
+        urls = [await self._in_thread(self._images.url, name) for name in payload.images]
+        request = self._request_of(payload, urls)
+        return as_asked(request, await self._call(item, request, calls, context, is_answered=is_answered))
+
+    async def _with_rivals(self, case: OpenCase, judged: JudgedCase) -> JudgedCase:
+        """Adds the answers of other models and prompts, where an open check compares them.
+
+        Raises:
+            EndRun: the run has reached its cost cap; the answer is in the cache.
+        """
+        if not (case.payload.rivals and any(row.is_open for row in judged.result.checks)):
+            return judged
+        rivals = [Rival(case.payload.asked, shown_answer(judged))]
+        others = rivals_of(case.payload)
+        for rival, reply in zip(others, await self._replies_to(case.item, others), strict=True):
+            if reply is not None:
+                checked = await self._validate(OpenCase(case.item, rival, ()), reply)
+                rivals.append(Rival(rival.asked, shown_answer(checked)))
+        return judged._replace(rivals=rivals)
+
+    async def _replies_to(self, item: Item, rivals: Sequence[CasePayload]) -> Sequence[ModelReply | None]:
+        """Returns the answers of others, None of those without one; a model that has none is asked now."""
+        if self._run.recorded:
+            return [recorded_reply(rival) for rival in rivals]
+        asks = [partial(self._rival_reply, item, rival) for rival in rivals]
+        asked = await ask_together(asks, (), may_park=False)
+        if asked.over:
+            raise EndRun(RunState.INCOMPLETE, asked.over)
+        return [None if isinstance(reply, NoReply) else reply for reply in asked.ends]
+
+    async def _rival_reply(self, item: Item, rival: CasePayload, calls: CallsMade) -> ModelReply:
+        """Returns the answer of another model or prompt, whose own item then finds it in the cache."""
+        context = replace(self._context(item), use_cache=True)
+        reply = await self._reply_to(item, rival, context, calls, is_answered=True)
+        if not reply.is_cached:
+            self._early.add(answer_key(rival))
+        return reply
 
     async def _is_every_model_absent(self, item: Item, error: UpstreamError) -> bool:
         """Returns whether the run has to be aborted because none of its models was ever reached."""
@@ -292,15 +345,23 @@ class CasesEngine:
 
     def _may_park(self, item: Item, judged: JudgedCase) -> bool:
         """Whether the answer is in the cache, and will be found there after a wait."""
+        if judged.rivals:  # the answer would come from the cache, and be no longer counted as a call
+            return False
         return self._uses_cache(item) and judged.payload.recorded is None and is_kept(judged.reply)
 
     async def _call(
-        self, item: Item, request: ModelRequest, calls: CallsMade, *, is_answered: bool = False
+        self,
+        item: Item,
+        request: ModelRequest,
+        calls: CallsMade,
+        context: CallContext | None = None,
+        *,
+        is_answered: bool = False,
     ) -> ModelReply:
         """Calls a model on behalf of the run; `is_answered`: the call is about an answer of the item."""
         call = self._process.upstream.models.call
         request = replace(request, run=self._name) if request.target.http else request
-        reply = call(request, self._context(item), calls, on_send=item.working)
+        reply = call(request, context or self._context(item), calls, on_send=item.working)
         return await self._paid(item, reply, is_answered=is_answered)
 
     async def _embed(self, item: Item, request: EmbeddingRequest, calls: CallsMade) -> EmbeddingReply:
@@ -398,6 +459,8 @@ class CasesEngine:
             is_lenient=self._run.json_extraction == "lenient",
             is_value=checked.is_value,
             whole=Subject(reply.text) if judged.result.checked else None,
+            rivals=judged.rivals,
+            asked=asked_of_all(payload),
         )
 
     def _sandbox(self, *, has_functions: bool) -> AbstractContextManager[Sandbox]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from shared.codecs.item_rows import ItemRow
 from shared.codecs.parked_items import History, ParkedState
 from shared.contracts.case_run import CaseRun
@@ -25,7 +27,7 @@ from worker.executors.case_criteria import checks_of
 from worker.executors.case_judges import Ask, NoReply, ask_judges, ask_together, requests_to
 from worker.executors.case_results import JudgedCase, with_earlier_checks
 from worker.upstream.attempts import CallsMade
-from worker.upstream.chat import ModelReply, TokenEstimate, estimate_tokens
+from worker.upstream.chat import ModelReply, ModelRequest, TokenEstimate, estimate_tokens
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, estimate_embedding
 from worker.validation.case_verdict import CheckResult
 from worker.validation.check_verdict import FAILED_BEFORE, Rules, close, next_check, skip_open, with_checks
@@ -230,13 +232,19 @@ async def _ask_panel(
     votes, replies, over = await ask_judges(
         requests_to(missing, asks.prompt(check, question.subject), desk.run, repeat=repeat),
         partial(asks.read, check),
-        desk.ask,
+        partial(_share_of, len(question.subject.rivals), desk.ask) if asks.with_rivals else desk.ask,
         _earlier(question, desk.parked),
         may_park=desk.may_park,
         check=_digest(question),
     )
     given = {**recorded, **{vote.model: vote for vote in votes}}
     return _Panel(asks.score(check, [given[judge] for judge in judges]), replies, over)
+
+
+async def _share_of(answers: int, ask: Ask, request: ModelRequest, calls: CallsMade) -> ModelReply:
+    """Asks what is asked once about several answers; each of them has an equal share of the cost."""
+    reply = await ask(request, calls)
+    return reply if reply.cost_usd is None else replace(reply, cost_usd=reply.cost_usd / answers)
 
 
 async def _ask_embeddings(

@@ -193,6 +193,8 @@ class Evaluation:
                 if prepared.value is None or prepared.error:
                     return prepared
                 complete = asks.before.completed(check, prepared)
+            if asks.with_rivals is not None:
+                complete = asks.with_rivals(check, subject)
         key, answer = self._answer(question_of(complete, asks, subject))
         if key in self._answers:
             self._answered[key] = (check, answer)

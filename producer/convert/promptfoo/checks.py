@@ -42,11 +42,10 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "contains-sql": "no check reads SQL: use `javascript` or `regex`",
     "gleu": "no check computes it: use `bleu` or `rouge_1`",
     "meteor": "no check computes it: use `rouge_l` or `similar`",
-    "select-best": "checks do not compare answers: `pairwise` and `proctor rank` do",
     "ruby": "checks are not written in Ruby: use `javascript` or `python`",
     "perplexity": "log probabilities are not recorded",
     "perplexity-score": "log probabilities are not recorded",
-    "max-score": "checks do not compare answers: `proctor rank` does",
+    "max-score": "no check compares scores of answers: `proctor compare RUN --by model` does",
     "skill-used": "skills of agents are not recorded",
     "conversation-relevance": "no check reads a whole conversation: use `rubric`",
 }
@@ -409,6 +408,12 @@ def _g_eval(assertion: Assertion, context: CheckContext) -> Check:
     return checks[0] if len(checks) == 1 else {"all": checks}
 
 
+def _best(assertion: Assertion, context: CheckContext) -> Check:
+    """The best of all answers; promptfoo reads no threshold."""
+    check: Check = {"select_best": _text(assertion.value, context), **_judge(assertion, context)}
+    return {key: value for key, value in check.items() if key != "at_least"}
+
+
 def _relevance(assertion: Assertion, context: CheckContext) -> Check:
     names = ("query", "question", "input", "prompt")
     query = next((each for each in names if "text" in context.variables.kinds((each,))), None)
@@ -468,6 +473,7 @@ _KINDS: Final[Mapping[str, Callable[[Assertion, CheckContext], Check]]] = {
     "model-graded-factuality": _graded("factuality"),
     "model-graded-closedqa": _graded("closed_qa"),
     "g-eval": _g_eval,
+    "select-best": _best,
     "answer-relevance": _relevance,
     "context-recall": _context("context_recall"),
     "context-faithfulness": _context("context_faithfulness"),

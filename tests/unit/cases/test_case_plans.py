@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from producer.cases.load import CHUNK_BYTES_MOST, load_cases, settings_digest
+from producer.forecasts.cases import estimated
 from producer.load.source import Source
 from producer.options import CaseChoice, SubmitOptions
 from shared.contracts.case_config import CaseEntry
@@ -278,6 +279,32 @@ def test_heavy_cases_make_small_chunks(tmp_path: Path) -> None:
     chunks = list(load_cases(Source(bench), SubmitOptions()).chunks)
     assert sum(chunk.item_count for chunk in chunks) == 800
     assert max(len(chunk.content) for chunk in chunks) <= CHUNK_BYTES_MOST
+
+
+def test_answers_that_are_compared_follow_each_other_in_one_chunk(tmp_path: Path) -> None:
+    """Each item has the other models' and prompts' of its repetition, recorded outputs included."""
+    more = """
+prompts: [{id: p, user: "{{ input }}"}, {id: q, user: "{{ input }}!"}]
+config: {repeat: 2, judge_model: judge, concurrency: 1}
+default_checks: [{not: {select_best: Brief.}}]
+test_cases: [{input: one}, {input: two}]
+"""
+    bench = write(tmp_path, "name: b\nmodels: [a, b]\n" + more)
+    items = list(plan(bench).items())
+    order = [(case, model, by) for case in (0, 1) for model in "ab" for by in "pq"]
+    assert [(item.case, item.model, item.prompt_id) for item in items[::2]] == order
+    rivals = [(each.model, each.prompt_id, each.input) for each in items[0].rivals]
+    assert rivals == [("a", "q", "one!"), ("b", "p", "one"), ("b", "q", "one!")]
+    assert [chunk.item_count for chunk in load_cases(Source(bench), SubmitOptions()).chunks] == [8, 8]
+    estimate = estimated(plan(bench))
+    assert (estimate.calls, estimate.check_calls) == (16, 4)
+    with pytest.raises(ConfigError, match="in the cache, which is off"):
+        plan(bench, cache=False)
+
+
+def test_an_answer_without_another_is_warned_about(tmp_path: Path) -> None:
+    bench = write(tmp_path, HEAD + "default_checks: [{select_best: Brief.}]\ntest_cases: [{input: one}]\n")
+    assert ["one model and one prompt" in text for text in plan(bench).warnings] == [True]
 
 
 def test_the_digest_knows_what_decides_the_results(full: Path) -> None:

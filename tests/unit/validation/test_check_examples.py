@@ -19,7 +19,7 @@ from worker.validation.checks import (
     Subject,
     parse_checks,
 )
-from worker.validation.checks.kind import passes
+from worker.validation.checks.kind import Rival, passes
 from worker.validation.checks.table import ROWS
 from worker.validation.scoring import Evaluation
 
@@ -77,9 +77,9 @@ def test_its_example_passes_and_fails(kind: CheckKind) -> None:
 
 def found(check: Check, kind: CheckKind, output: str) -> bool | None:
     """Whether the output of an example passes; a model that is asked agrees in full."""
-    subject = Subject(
-        output, RECORDED, sandbox=CheckBox(found=output, returned=True) if kind.needs_sandbox else None
-    )
+    sandbox = CheckBox(found=output, returned=True) if kind.needs_sandbox else None
+    rivals = [Rival("a", output), Rival("b", SORRY)]
+    subject = Subject(output, RECORDED, sandbox=sandbox, rivals=rivals)
     dry = Evaluation()
     dry.score(check, subject)
     assert bool(dry.questions) is kind.is_paid

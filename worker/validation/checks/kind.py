@@ -45,6 +45,14 @@ NOTHING_RECORDED: Final = Answer()
 """An answer of which only the text is known."""
 
 
+class Rival(NamedTuple):
+    """An answer that is compared with others."""
+
+    name: str
+    """Which model has given it, and with which prompt."""
+    text: str
+
+
 class Score(NamedTuple):
     """What one check found."""
 
@@ -102,6 +110,10 @@ class Subject:
     """The answer as the model gave it, where the text is a part of it or a transform has made it."""
     is_value: bool = False
     """Whether it is a JSON value, of which `text` is what was written."""
+    rivals: Sequence[Rival] = ()
+    """All answers to the case, its own first; empty where no check compares them."""
+    asked: Any = None
+    """What they answer."""
     _parsed: Parsed | None = None
     _object: Parsed | None = None
 
@@ -308,6 +320,8 @@ class AsksJudges:
     """What is asked first; None: nothing."""
     known: Callable[[Check, Subject], Score | None] | None = None
     """The score of what no judge has to be asked about; None: there always is a question."""
+    with_rivals: Callable[[Check, Subject], Check] | None = None
+    """Puts all answers to the case into the check; None: it looks at one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +385,11 @@ class CheckKind:
     def is_paid(self) -> bool:
         """Whether it costs money."""
         return self.asks is not None
+
+    @property
+    def compares(self) -> bool:
+        """Whether it compares the answers of models and prompts."""
+        return isinstance(self.asks, AsksJudges) and self.asks.with_rivals is not None
 
 
 PASSED: Final = 1.0

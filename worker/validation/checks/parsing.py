@@ -250,9 +250,6 @@ def _kind_of(entry: Mapping[str, Any], path: Path) -> CheckKind:
 
 def _unknown(name: str, path: Path) -> WrongInput:
     """Refuses a name that is no check."""
-    if name == "select_best":
-        hint = "write pairwise: {model: …, criterion: …} on the bench, and run it with --rank"
-        return WrongInput("select_best compares the answers of models, a check looks at one", hint, path=path)
     return WrongInput(f"unknown check {name!r}", _nearest(name, list(CHECK_KINDS)), path=path)
 
 

@@ -45,6 +45,7 @@ from worker.validation.checks.refusal import no_refusal, refusal
 from worker.validation.checks.regex import Pattern, regex
 from worker.validation.checks.rouge_l import rouge_1, rouge_l
 from worker.validation.checks.rubric import AT_LEAST, JUDGE_OPTIONS, RUBRIC, RUBRIC_OPTIONS
+from worker.validation.checks.select_best import SELECT_BEST, SELECT_BEST_OPTIONS
 from worker.validation.checks.similar import SIMILAR, SIMILAR_OPTIONS
 from worker.validation.checks.texts import (
     TEXT_OPTIONS,
@@ -449,6 +450,16 @@ ROWS: Final = (
         asks=CONTEXT_FAITHFULNESS,
         at_least=AT_LEAST,
         title=kind_title,
+    ),
+    CheckKind(
+        "select_best",
+        "a judge finds it the best of the answers that the models and prompts of the bench gave to the case",
+        "{select_best: Is the most helpful., model: openai/gpt-4o-mini}",
+        "Paris",
+        argument=PartOfText,
+        options=SELECT_BEST_OPTIONS,
+        asks=SELECT_BEST,
+        reads_text=False,
     ),
     CheckKind(
         "all",

@@ -18,6 +18,7 @@ from worker.upstream.embeddings import EmbeddingReply
 from worker.validation.case_verdict import CheckResult
 from worker.validation.check_verdict import Rules
 from worker.validation.checks import CHECK_KINDS, AsksJudges, Score, Subject, parse_checks
+from worker.validation.checks.kind import Rival
 from worker.validation.panel import Vote
 from worker.validation.scoring import Evaluation, Question, run_deterministic
 
@@ -157,3 +158,43 @@ def test_the_question_is_the_input_or_given() -> None:
     raw = {"context_precision": {"context": "A", "question": "Why?", "expected": "So."}}
     _, [precise] = asked(raw, verdicts("useful", "y"))
     assert precise.user.splitlines()[1:] == ['Question: "Why?"', 'Expected answer: "So."']
+
+
+@pytest.mark.parametrize(
+    ("choice", "passed", "reason"),
+    [
+        ("Paris", True, "Short."),
+        ("Lyon", False, "better is b and d: Short."),
+        (3, False, "the judge: the choice 3 is not from 1 to 2"),
+        ("none", False, 'the judge: the choice "none" is not from 1 to 2'),
+    ],
+)
+def test_the_best_answer_is_chosen_whatever_the_order(choice: Any, passed: bool, reason: str) -> None:  # noqa: FBT001 - a verdict
+    """Equal answers are shown once; all answers of a case have the same question."""
+    rivals = [Rival("a", "Paris"), Rival("b", "Lyon"), Rival("c", "Paris"), Rival("d", "Lyon")]
+    raw, prompts = {"select_best": "Is short."}, set[str]()
+    for own in range(len(rivals)):
+        subject = Subject(
+            rivals[own].text, rivals=[rivals[own], *rivals[:own], *rivals[own + 1 :]], asked="City?"
+        )
+        dry = Evaluation()
+        dry.score(parse_checks([raw])[0], subject)
+        [question] = dry.questions.values()
+        assert isinstance(question.asks, AsksJudges)
+        prompts.add(question.asks.prompt(question.check, subject).user)
+        answers = question.check.argument["answers"]
+        reply = {"reason": "Short.", "choice": answers.index(choice) + 1 if choice in answers else choice}
+        if own == 0:
+            row, [request] = asked(raw, reply, subject)
+            assert (row.passed, row.reason) == (passed, reason)
+            assert request.form is not None
+    assert len(prompts) == 1
+
+
+@pytest.mark.parametrize(
+    ("others", "passed"), [([], None), (["Paris", "Paris"], True)], ids=["alone", "all the same"]
+)
+def test_no_judge_chooses_where_there_is_no_choice(others: list[str], passed: bool | None) -> None:  # noqa: FBT001 - same
+    subject = Subject("Paris", rivals=[Rival(str(at), text) for at, text in enumerate(["Paris", *others])])
+    row, requests = asked({"select_best": "Is short."}, {}, subject)
+    assert (row.passed, requests) == (passed, [])
