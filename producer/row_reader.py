@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from producer import kinds
 from producer.report.shown_item import ShownItem
+from shared.codecs.item_rows import ItemRow
 from shared.codecs.turn_batches import unpack_batch
 from shared.kinds import Storage
 from shared.runs import RunInfo, RunStore
@@ -69,6 +70,10 @@ class RowReader:
         chunks = list(self._chunks(first, last))
         reader = self._store.reader(self.info.run, with_open=True, with_payload=with_payload)
         return [row for page in reader.pages(chunks) for row in page if first <= row.index < last]
+
+    def heads(self, first: int, last: int) -> Sequence[ItemRow]:
+        """Reads the rows of some positions of a list of items without their lines, in a third of the time."""
+        return self._store.item_reader(self.info.run, with_open=True).heads(range(first, last))
 
     def at(self, positions: Sequence[int]) -> Sequence[Any]:
         """Reads rows with their inputs; they need not be neighbours."""

@@ -1,6 +1,7 @@
 """Wall-clock time in the two stored forms: epoch milliseconds and ISO 8601 UTC."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from time import time
 
 
@@ -15,8 +16,14 @@ def iso_utc(epoch_ms: int) -> str:
     >>> iso_utc(0)
     '1970-01-01T00:00:00.000Z'
     """
-    moment = datetime.fromtimestamp(epoch_ms / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    second_s, ms = divmod(epoch_ms, 1000)
+    return f"{_iso_second(second_s)}.{ms:03}Z"
+
+
+@lru_cache(1_024)
+def _iso_second(epoch_s: int) -> str:
+    """Writes a time without its milliseconds and zone; neighbouring rows share their second."""
+    return datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
 
 
 def parse_iso_ms(text: str) -> int:

@@ -127,26 +127,35 @@ class PackedScores(Mapping[str, float]):
     (250.0, None, {'score': 1.0, 'latency_ms': 250.0})
     """
 
-    __slots__ = ("_names", "_values")
+    __slots__ = ("names", "numbers")
 
     def __init__(self, names: Names, values: Iterable[float]) -> None:
-        self._names = names
-        self._values = array("d", values)
+        self.names = names
+        self.numbers = array("d", values)
 
     def __getitem__(self, name: str) -> float:
         """Returns a score."""
-        try:
-            return self._values[self._names.index(name)]
-        except ValueError:
-            raise KeyError(name) from None
+        if name not in self.names:
+            raise KeyError(name)
+        return self.numbers[self.names.index(name)]
+
+    def __contains__(self, name: object) -> bool:
+        """Returns whether there is a score of that name."""
+        return name in self.names
+
+    def pairs(self, other: "PackedScores") -> Iterator[tuple[str, float, float]]:
+        """Yields the scores that another item has as well: name, value, and that of the other item."""
+        for name, number in zip(self.names, self.numbers, strict=True):
+            if name in other.names:
+                yield name, number, other.numbers[other.names.index(name)]
 
     def __iter__(self) -> Iterator[str]:
         """Yields the names."""
-        return iter(self._names)
+        return iter(self.names)
 
     def __len__(self) -> int:
         """Counts the scores."""
-        return len(self._names)
+        return len(self.names)
 
 
 class Known(NamedTuple):
@@ -168,7 +177,7 @@ class ComparedItem(NamedTuple):
     outcome: str
     word: str
     """The decision of a turn; of other kinds the outcome."""
-    scores: Scores
+    scores: PackedScores
     tags: Sequence[str]
     """What it is marked with: tags of a case, the category of a query."""
     place: int

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from producer import kinds
 from producer.aggregate.bootstrap import paired, paired_rate, weighted_mean
 from producer.aggregate.compared_items import CHECK_PREFIX, ComparedItem, Comparing, Items, one_each
-from producer.aggregate.related import ByCase
+from producer.aggregate.related import design_effect
 from producer.aggregate.statistics import mcnemar, wilson
 from producer.documents import (
     SCHEMA_VERSION,
@@ -247,9 +247,8 @@ class PairedItems:
         if not pair.has_other_expectation:
             unit.net += is_good - was_good
             unit.add(PASS_RATE, was_good, is_good)
-            for name, score in before.scores.items():
-                if name in after.scores:
-                    unit.add(name, score, after.scores[name], after.weight if name == WEIGHTED else 1.0)
+            for name, one, other in before.scores.pairs(after.scores):
+                unit.add(name, one, other, after.weight if name == WEIGHTED else 1.0)
         if before.word == after.word:
             found = self.same
         elif was_good == is_good:
@@ -477,8 +476,6 @@ def _rate(side: Items) -> Rate:
 
 def _share(answers: Sequence[tuple[str, bool]], *, skipped: int = 0) -> Rate:
     """Returns the share of true ones; those of one unit are related."""
-    related = ByCase()
-    for unit, is_true in answers:
-        related.add(unit, (int(is_true), int(not is_true)))
-    true = sum(is_true for _, is_true in answers)
-    return wilson(true, len(answers) + skipped, effect=related.effect([0], [0, 1])).rounded()
+    units, true = Counter(unit for unit, _ in answers), Counter(unit for unit, is_true in answers if is_true)
+    effect = design_effect(Counter((true[unit], size) for unit, size in units.items()))
+    return wilson(true.total(), len(answers) + skipped, effect=effect).rounded()

@@ -9,12 +9,10 @@ from msgspec import Raw, Struct
 
 from producer.cases.doubt import disagreement, nearness
 from producer.cases.results import JudgeVote
-from producer.items.facts import head_of
+from producer.items.facts import HEAD, head_of
 from producer.row_filter import RowFacts
 from shared.codecs.item_rows import CACHED, OUTCOME_OF_CODE, POISON_CODE, POISON_ERROR, ItemRow
 
-_NO_LINE: Final = frozenset(("outcome", "latency_ms", "cost_usd", "attempts", "is_cached"))
-"""Facts that stand before the line."""
 _ERROR: Final = "x"
 _PASSED: Final = "p"
 
@@ -29,7 +27,8 @@ class _Result(Struct, gc=False):
     repeat_index: int = 0
     status: str | None = None
     message: str = ""
-    tags: list[str] = []
+    tags: tuple[str, ...] = ()
+    """No list: the garbage collector would visit those of all rows that are kept."""
     score: float | None = None
     metadata: Raw = Raw(b"{}")
     vars: Raw = Raw(b"{}")
@@ -57,7 +56,7 @@ class _Input(Struct):
     id: str | None = None
     prompt_id: str | None = None
     repeat: int = 0
-    tags: list[str] = []
+    tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = {}
     vars: dict[str, Any] = {}
 
@@ -112,9 +111,9 @@ def facts_of_cases(fields: Collection[str]) -> Callable[[ItemRow], RowFacts]:
     >>> row = ItemRow(0, "f", b'{"model":"m","status":"failed_regex","message":"no match","tags":["a"]}')
     >>> facts = facts_of_cases(["status"])(row)
     >>> facts.status, facts.reason, facts.tags, facts.id
-    ('failed_regex', 'no match', ['a'], '1')
+    ('failed_regex', 'no match', ('a',), '1')
     """
-    if _NO_LINE.issuperset(fields):
+    if HEAD.issuperset(fields):
         return head_of
     more = [add for field, add in _MORE.items() if field in fields]
 
@@ -167,7 +166,7 @@ def _add_output(facts: RowFacts, result: _Result) -> None:
 
 
 def _add_failed_checks(facts: RowFacts, result: _Result) -> None:
-    facts.failed_checks = [check.name for check in _checks(result.checks) if check.passed is False]
+    facts.failed_checks = tuple(check.name for check in _checks(result.checks) if check.passed is False)
 
 
 def _add_first_token(facts: RowFacts, result: _Result) -> None:
@@ -187,7 +186,12 @@ def _add_doubt(facts: RowFacts, result: _Result) -> None:
 
 def _votes(result: _Result) -> Iterator[Sequence[JudgeVote]]:
     """Yields the votes of judges wherever they were asked, in stages and checks."""
-    for entry in chain(_judged(result.stages), _judged(result.checks)):
+    told = [
+        rows
+        for rows in map(bytes, (result.stages, result.checks))
+        if b'"verdict"' in rows or b'"votes"' in rows
+    ]
+    for entry in chain.from_iterable(map(_judged, told)):
         for detail in (entry.detail, *entry.detail.judged):
             if detail.votes or detail.verdict:
                 yield detail.votes or ()

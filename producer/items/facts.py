@@ -9,6 +9,9 @@ from producer.row_filter import RowFacts
 from shared.codecs.item_rows import CACHED, POISON_CODE, POISON_ERROR, ItemRow
 from shared.names import Outcome
 
+HEAD: Final = frozenset(("outcome", "latency_ms", "cost_usd", "attempts", "is_cached"))
+"""Facts that stand before the line of a row."""
+
 
 class _Problem(Struct, gc=False):
     code: str

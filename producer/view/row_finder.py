@@ -2,20 +2,23 @@
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from threading import Event, Lock
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from producer import kinds
+from producer.items.facts import HEAD, head_of
 from producer.row_filter import RowFacts, RowFilter
 from producer.row_reader import RowReader, state_of
+from shared.kinds import Storage
 
 MOST_KEPT: Final = 200_000
 """Rows of a run up to which their facts are kept, in some 150 MB; of larger ones only what is found."""
-MOST_TABLES: Final = 2
-"""Tables of facts that are kept: of a run, what most filters look at, and apart from it large texts."""
+MOST_TABLES: Final = 3
+"""Tables of facts that are kept: of a run, what most filters look at, until then what is read fastest, and
+apart from these large texts."""
 MOST_FINDS: Final = 16
 """Filters whose results are kept."""
 BUDGET_S: Final = 0.2
@@ -126,8 +129,13 @@ class RowFinder:
         self, find: _Find, reader: RowReader, state: str, wanted: RowFilter, until_s: float
     ) -> None:
         info = reader.info
-        key = state, wanted.fields - USUAL - DERIVED  # large texts are kept apart from what all filters use
-        facts = self._kept(self._facts, key, lambda: _Facts(USUAL | wanted.fields), MOST_TABLES)
+        usual = self._facts.get((state, frozenset()))
+        if wanted.fields <= HEAD and (usual is None or usual.read < info.total):
+            key, fields = (state, HEAD), HEAD
+        else:
+            key = state, wanted.fields - USUAL - DERIVED  # large texts are apart from what all filters use
+            fields = USUAL | wanted.fields
+        facts = self._kept(self._facts, key, lambda: _Facts(fields), MOST_TABLES)
         if not wanted.fields <= facts.fields:
             facts = self._facts[key] = _Facts(facts.fields | wanted.fields)
         while facts.read < info.total and monotonic() < until_s:
@@ -141,10 +149,9 @@ class RowFinder:
 
     def _afresh(self, find: _Find, reader: RowReader, wanted: RowFilter, until_s: float) -> None:
         info = reader.info
-        read = kinds.of(info.kind).facts(wanted.fields)
         while find.searched < info.total and monotonic() < until_s:
             end = min(info.total, find.searched + STRETCH)
-            for position, each in _read(reader, find.searched, end, read):
+            for position, each in _read(reader, find.searched, end, wanted.fields):
                 if wanted.matches(each):
                     find.positions.append(position)
             find.searched = end
@@ -162,14 +169,15 @@ class RowFinder:
 def _read_on(facts: _Facts, reader: RowReader) -> None:
     """Reads the next stretch."""
     end = min(reader.info.total, facts.read + STRETCH)
-    for position, each in _read(reader, facts.read, end, kinds.of(reader.info.kind).facts(facts.fields)):
+    for position, each in _read(reader, facts.read, end, facts.fields):
         facts.positions.append(position)
         facts.facts.append(each)
     facts.read = end
 
 
-def _read(
-    reader: RowReader, first: int, last: int, read: Callable[[Any], RowFacts]
-) -> Iterator[tuple[int, RowFacts]]:
-    rows: Iterable[Any] = reader.rows(first, last, with_payload=False)
+def _read(reader: RowReader, first: int, last: int, fields: frozenset[str]) -> Iterator[tuple[int, RowFacts]]:
+    kind = reader.info.kind
+    if fields <= HEAD and kind.storage is Storage.LIST:
+        return ((row.index, head_of(row)) for row in reader.heads(first, last))
+    rows, read = reader.rows(first, last, with_payload=False), kinds.of(kind).facts(fields)
     return ((row.index, read(row)) for row in rows)

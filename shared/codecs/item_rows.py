@@ -18,6 +18,7 @@ positions, and nothing is sorted or merged.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
@@ -101,14 +102,27 @@ def unpack_item(index: int, value: bytes, packing: Packing = PLAIN) -> ItemRow:
     >>> unpack_item(3, b'poison').code
     'xp'
     """
-    if value == POISON_VALUE:
-        return ItemRow(index, POISON_CODE, b"")
     head, _, line = value.partition(b"\n")
+    return _unpacked(index, head, packing.unpack(line))
+
+
+def unpack_head(index: int, value: bytes) -> ItemRow:
+    r"""Reads what stands before the JSON of a result, in a quarter of the time.
+
+    >>> unpack_head(3, b'p|5|7|1|2|0.25\n{}')[1:4]
+    ('p', b'', 5)
+    """
+    return _unpacked(index, value.partition(b"\n")[0], b"")
+
+
+def _unpacked(index: int, head: bytes, line: bytes) -> ItemRow:
+    if head == POISON_VALUE:
+        return ItemRow(index, POISON_CODE, b"")
     code, started, finished, attempts, latency, cost = head.decode().split("|")
     return ItemRow(
         index,
         code,
-        packing.unpack(line),
+        line,
         int(started),
         int(finished),
         int(attempts),
@@ -181,19 +195,26 @@ class ItemReader:
             if rows:
                 yield rows
 
+    def heads(self, indexes: Sequence[int]) -> list[ItemRow]:
+        """Returns the rows of some positions without their lines and inputs."""
+        return self._read(indexes, unpack_head)
+
     def rows(self, indexes: Sequence[int]) -> list[ItemRow]:
         """Returns the rows of some positions."""
-        names = [str(index) for index in indexes]
-        rows = list[ItemRow]()
-        for index, value in zip(indexes, self._results(names) if names else (), strict=True):
-            if value is not None:
-                rows.append(unpack_item(index, value.partition(b"|")[2], self._packing))
-            elif self._with_open:
-                rows.append(ItemRow(index, "", b""))
+        rows = self._read(indexes, partial(unpack_item, packing=self._packing))
         if self._with_payload and rows:
             inputs = self._inputs([str(row.index) for row in rows])
             rows = [row._replace(payload=value or b"{}") for row, value in zip(rows, inputs, strict=True)]
         return self._with_inputs(rows)
+
+    def _read(self, indexes: Sequence[int], unpack: Callable[[int, bytes], ItemRow]) -> list[ItemRow]:
+        names = list(map(str, indexes))
+        found = zip(indexes, self._results(names) if names else (), strict=True)
+        return [
+            ItemRow(index, "", b"") if value is None else unpack(index, value.partition(b"|")[2])
+            for index, value in found
+            if value is not None or self._with_open
+        ]
 
     def _with_inputs(self, rows: list[ItemRow]) -> list[ItemRow]:
         """Puts the input into rows that have no line of their own."""

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import ClientSession
 
 from producer.access import Access
+from producer.load.chunks import TYPICAL_CASE, dictionary_of
 from producer.view.web_server import running
 from shared.codecs.item_rows import pack_item
+from shared.codecs.packing import DICTIONARY, Packing
 from shared.ledger import ChunkPlan, Row
 from shared.ledger.ledger import Ledger
+from shared.runs import RunStore
 from shared.settings import Settings
 from tests.support.case_pages import GOOD, WRONG, rows_of, run_info
 from tests.support.ledger_runs import open_run
@@ -47,8 +50,12 @@ def cases_run(
     rows = list(rows_of(models, cases, outputs))
     text = json.dumps(snapshot).encode()
     token = open_run(ledger, run, "cases", snapshot=text)
+    dictionary = dictionary_of((row.payload for row in rows), len(rows), TYPICAL_CASE)
+    for file, content in dictionary.items():
+        ledger.load_file(run, token, file, content)
+    packing = Packing(dictionary.get(DICTIONARY, b""))
     for at in range(0, len(rows), CHUNK):
-        items = {str(row.index): row.payload for row in rows[at : at + CHUNK]}
+        items = {str(row.index): packing.pack(row.payload) for row in rows[at : at + CHUNK]}
         ledger.load(run, token, items, {str(at // CHUNK): ChunkPlan(f"case {at + 1}", list(items))})
     ledger.seal(run, token, len(rows), "digest")
     answered = rows[:done]
@@ -63,8 +70,9 @@ def answer(client: "redis.Redis", run: str, rows: Sequence[Any]) -> None:
     chunk = str(rows[0].index // CHUNK)
     claim = ledger.claim(run, chunk, f"claim {chunk}", WORKER)
     assert claim.status == "ok"
+    packing = RunStore(client).packing(run)
     generations = {item.index: item.generation for item in claim.items}
-    values = [Row(str(row.index), generations[str(row.index)], pack_item(row)) for row in rows]
+    values = [Row(str(row.index), generations[str(row.index)], pack_item(row, packing)) for row in rows]
     tally = {word: sum(row.outcome.value == word for row in rows) for word in ("passed", "failed", "error")}
     ledger.commit(run, chunk, f"claim {chunk}", values, back=True, tally=tally)
 

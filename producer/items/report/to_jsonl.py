@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -16,6 +16,7 @@ from shared.names import Outcome
 from shared.runs import RunInfo
 
 Line = Callable[[ItemRow], bytes]
+_encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class ItemsJsonlReport:
@@ -72,7 +73,7 @@ def line_writer(
             "cost_usd": row.cost_usd,
             **(further(row) if further else {}),
         }
-        return json.dumps(envelope, separators=(",", ":")).encode()[:-1] + b"," + _end(row, poisoned) + b"}\n"
+        return _encode(envelope).encode()[:-1] + b"," + _end(row, poisoned) + b"}\n"
 
     return line
 
