@@ -508,10 +508,13 @@ class Ledger:
 
         Raises:
             UnknownRunError: no run has this id.
+            RunStateError: a part of a stream is to be paused.
         """
         state, wakes = self.caller.run("control", run, action)
         if not state:
             raise unknown(run)
+        if state == b"part":
+            raise part_of_stream(run)
         return state.decode(), wire.wakes_from(wakes)
 
     def retry(
@@ -541,7 +544,7 @@ class Ledger:
         Raises:
             UnknownRunError: no run has this id.
             RunStateError: the run is loading or being cancelled, turns are retried while it runs, or
-                another retry has happened since.
+                another retry has happened since; or it is a part of a stream.
             UsageError: none of the items can be retried.
         """
         flat: list[wire.Argument] = []
@@ -563,6 +566,8 @@ class Ledger:
                 raise UsageError(f"run {run} has nothing to retry")
             case [b"no", b"forgotten"]:
                 raise texts_forgotten(run)
+            case [b"no", b"part"]:
+                raise part_of_stream(run)
             case [b"no", bytes(state)]:
                 raise RunStateError(
                     f"run {run} is {state.decode()} and cannot be retried now",
@@ -739,6 +744,13 @@ def texts_forgotten(run: str) -> RunStateError:
     'the texts of run r1 were forgotten'
     """
     return RunStateError(f"the texts of run {run} were forgotten", hint="run its file again")
+
+
+def part_of_stream(run: str) -> RunStateError:
+    """Builds the error for what cannot be done with the turns that `proctor serve` is deciding."""
+    return RunStateError(
+        f"{run} is a part of a stream, which can only be cancelled", hint="send its turns again"
+    )
 
 
 def unknown(run: str) -> UnknownRunError:

@@ -10,6 +10,7 @@ from producer.serve.micro_runs import MicroRuns
 from producer.serve.turn_bodies import AcceptedTurn
 from shared import keys
 from shared.clock import now_ms
+from shared.errors import RunStateError, UnknownRunError
 from shared.ledger import Keep
 from shared.ledger.bounds import HOUR_MS
 from shared.runs.served import HourTotals, ServedRow, ServedStream, Window, merged
@@ -106,6 +107,32 @@ def test_runs_of_a_dead_server_are_adopted(
     redis_client.delete(keys.run_key(going_on.run))
     alive.adopt()
     assert not redis_client.exists(waiting), "what has expired is no longer looked for"
+
+
+def test_micro_runs_are_cancelled_and_nothing_else(
+    inline_worker: InlineWorker, redis_client: "redis.Redis"
+) -> None:
+    """Paused, it would hold its threads unseen; retried, its turns would be twice in the stream."""
+    inline_worker.register()
+    runs = runs_on(inline_worker, redis_client)
+    micro = runs.submit(TURNS)
+    with pytest.raises(RunStateError, match="a part of a stream"):
+        inline_worker.ledger.control(micro.run, "pause")
+    assert inline_worker.ledger.control(micro.run, "cancelled")[0] == "cancelled"
+    with pytest.raises(RunStateError, match="a part of a stream"):
+        inline_worker.ledger.retry(micro.run, "again", chunks=[])
+    assert runs.heard().ended == [micro.run]
+    with pytest.raises(UnknownRunError, match="ended without a result"):
+        runs.read(micro)
+    runs.fold(micro.run)
+    assert totals(redis_client).total == 0
+    assert [row.row.code for row in everything(redis_client)] == ["", "", ""], "they were never decided"
+    requests = keys.requests_key("live")
+    again = runs.submit([AcceptedTurn("a", b'{"threadId":"a","message":"ok","clientRequestId":"c"}')])
+    inline_worker.work()
+    assert redis_client.ttl(requests) > 25 * 24 * 3600
+    runs.fold(again.run)
+    assert redis_client.ttl(requests) <= 24 * 3600, "known requests end with the last turns"
 
 
 def test_what_is_kept_is_bounded(inline_worker: InlineWorker, redis_client: "redis.Redis") -> None:

@@ -45,7 +45,7 @@ class Dispatch:
         self.accepted: list[str] = []
         """Runs with a listener in the order in which they were sealed; for the checks."""
         self.folded: list[tuple[Run, int]] = []
-        """Every run that was folded, with the number of its turns; for the checks."""
+        """Every run that was folded, with the number of its results; for the checks."""
 
     # ---- clocks and places
 
@@ -257,14 +257,16 @@ class Dispatch:
         """A namespace that an open run uses does not expire."""
         namespace = self.namespace_of(run)
         namespace.users.add(run.run)
-        namespace.expires_ms = None
+        namespace.expires_ms = namespace.requests_expire_ms = None
 
     def leave_namespace(self, run: Run) -> None:
         """A namespace that no open run uses expires after a while."""
         namespace = self.namespace_of(run)
+        was_user = run.run in namespace.users
         namespace.users.discard(run.run)
-        if not namespace.users and run.namespace_ttl_s:
+        if was_user and not namespace.users and run.namespace_ttl_s:
             namespace.expires_ms = self.state.now_ms + run.namespace_ttl_s * 1000
+            namespace.requests_expire_ms = namespace.expires_ms
 
     def wipe(self, run: Run) -> None:
         """Removes a run without admitted chunks from everywhere."""

@@ -161,6 +161,7 @@ class Namespace:
     requests: dict[str, bytes] = field(default_factory=dict)
     users: set[str] = field(default_factory=set)
     expires_ms: int | None = None
+    requests_expire_ms: int | None = None
 
     def thread(self, name: str) -> Thread:
         """Finds a thread, or begins one."""

@@ -153,6 +153,8 @@ class Steward(Rules):
                 self.drop_waiting(found)
             self.drop_admitted(found)
         elif action == "pause" and found.state == "running":
+            if found.tells:
+                raise RunStateError(f"{run} is a part of a stream")
             found.state = "paused"
             ring.pop(run, None)
         elif action == "resume" and found.state == "paused":
@@ -170,7 +172,7 @@ class Steward(Rules):
         if found is None:
             raise UnknownRunError(f"no run is called {run}")
         over = found.state in FINAL_STATES
-        if found.state in {"loading", "cancelling"}:
+        if found.tells or found.state in {"loading", "cancelling"}:
             raise RunStateError(f"run {run} is {found.state}")
         if found.operation == operation:
             return self.top_up(found.kind)
@@ -267,10 +269,12 @@ class Steward(Rules):
         if batches := _ended_batches(found):
             self._count(served, found, batches, keep)
             evicted = _add_batches(served, batches, keep, self.state.now_ms)
-            requests = self.state.namespaces[found.namespace].requests
-            for request in evicted & requests.keys():
-                del requests[request]
-        self.folded.append((found, sum(len(batch.accepted) for batch in batches)))
+            namespace = self.namespace_of(found)
+            for request in evicted & namespace.requests.keys():
+                del namespace.requests[request]
+            if not namespace.users:
+                namespace.requests_expire_ms = self.state.now_ms + keep.turns_ms
+        self.folded.append((found, sum(len(block.codes) for batch in batches for block in batch.blocks)))
         self._evict_threads(served, found)
         self.wipe(found)
         return True
@@ -328,7 +332,7 @@ class _EndedBatch(NamedTuple):
 
 
 def _ended_batches(run: Run) -> list[_EndedBatch]:
-    """Returns the batches of a run that have a result, in their order."""
+    """Returns the batches of a run, in their order."""
     found = []
     for name in sorted(run.items, key=lambda name: (int(name.rpartition(".")[2]), name)):
         parts = {
@@ -336,11 +340,10 @@ def _ended_batches(run: Run) -> list[_EndedBatch]:
             for field, value in run.results.items()
             if field.partition(":")[0] == name
         }
-        if parts:
-            accepted = [run.created_ms] * len(unpack_batch(run.items[name])[0])
-            stored = {f"r{part}": b"%d|%b" % value for part, value in parts.items()}
-            blocks = [unpack_block(value) for _, value in parts.values()]
-            found.append(_EndedBatch(run.items[name], accepted, stored, blocks))
+        accepted = [run.created_ms] * len(unpack_batch(run.items[name])[0])
+        stored = {f"r{part}": b"%d|%b" % value for part, value in parts.items()}
+        blocks = [unpack_block(value) for _, value in parts.values()]
+        found.append(_EndedBatch(run.items[name], accepted, stored, blocks))
     return found
 
 

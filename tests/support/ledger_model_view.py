@@ -201,6 +201,7 @@ def _namespace_keys(name: str, namespace: Namespace) -> View:
     view: View = {
         **kept,
         **{f"{key} expires": namespace.expires_ms for key, value in kept.items() if value},
+        f"{keys.requests_key(name)} expires": namespace.requests_expire_ms if namespace.requests else None,
         keys.owners_key(name): {at: " ".join(it.owner).encode() for at, it in threads if it.owner},
         keys.users_key(name): namespace.users,
     }

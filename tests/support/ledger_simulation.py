@@ -173,8 +173,8 @@ class Simulation(Servers):
             self.act(self.retry_run(run), name="operator")
 
     def some_run(self) -> str | None:
-        """Any run that is not a server's."""
-        runs = sorted(run.run for run in self.model.state.runs.values() if not run.tells)
+        """Any run."""
+        runs = sorted(self.model.state.runs)
         return self.rnd.choice(runs) if runs else None
 
     def operate(self, name: str, run: str, *args: Any, **keywords: Any) -> Step:

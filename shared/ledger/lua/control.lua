@@ -2,7 +2,8 @@
 --
 -- ARGV: run, pause · resume · cancelled · aborted · incomplete
 -- Returns {state of the run after it, wakes}; nothing changes while it loads and once it is final.
---         {'', {}} when there is no such run
+--         {'', {}} when there is no such run · {part, {}}: a part of a stream is not paused, since no list shows it,
+--         and its threads would wait unseen
 when_full()
 local run, action = read_run(ARGV[1]), ARGV[2]
 if not run then return {'', {}} end
@@ -18,6 +19,7 @@ if is_final[action] then
   end
   drop_admitted(run)
 elseif action == 'pause' and run.state == 'running' then
+  if call('HEXISTS', run_key(run.id), 'tells') == 1 then return {'part', {}} end
   run.state = 'paused'
   call('HSET', run_key(run.id), 'state', 'paused')
   call('ZREM', ring_key(run.kind), run.id)

@@ -12,7 +12,7 @@ if not is_part or not is_final[run.state] or run.alien then return {'no', run.st
 
 local ended, counters = batches_of(run.id), {}
 for _, batch in ipairs(ended) do count_batch(batch, counters) end
-if next(counters) then
+if #ended > 0 then
   local hour = served_key(run.ns, string.format('%.0f', math.floor(now() / HOUR_MS)))
   for word, number in pairs(counters) do call('HINCRBY', hour, word, number) end
   call('ZADD', SERVED_KEY, now(), run.ns)

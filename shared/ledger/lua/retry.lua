@@ -7,11 +7,12 @@
 --       number of chunks, anew ('' when stored answers will do); per chunk what it begins with and its number of parts; per part an index, or for turns
 --       thread, count, marks (see plan_entry), payload
 -- Returns {ok, wakes} · {none}: nothing to retry · {changed}: another retry came between · {no, state} ·
---         {no, forgotten}: its texts were forgotten · {unknown}
+--         {no, forgotten}: its texts were forgotten · {no, part}: of a stream, which has each turn once · {unknown}
 local run = read_run(ARGV[1])
 if not run then return {'unknown'} end
-local field = call('HMGET', run_key(run.id), 'op', 'gen', 'key', 'finished', 'anew', 'forgot')
+local field = call('HMGET', run_key(run.id), 'op', 'gen', 'key', 'finished', 'anew', 'forgot', 'tells')
 if field[6] then return {'no', 'forgotten'} end
+if field[7] then return {'no', 'part'} end
 if run.alien or run.state == 'loading' or run.state == 'cancelling' then return {'no', run.state} end
 if field[1] == ARGV[2] then return {'ok', top_up(run.kind, TOP_UP)} end
 local over = is_final[run.state]

@@ -23,8 +23,8 @@ local function indexes_of(text)
   return found
 end
 
--- Reads the batches of a run that have a result, in their order: when its turns were accepted, by their index and in
--- the order of the batch; input; names and values of results.
+-- Reads the batches of a run, in their order: when its turns were accepted, by their index and in the order of the
+-- batch; input; names and values of results. A run that was ended has turns without one.
 local function batches_of(id)
   local field = call('HMGET', run_key(id), 'snap', 'created')
   local snapshot = cjson.decode(field[1])
@@ -37,15 +37,13 @@ local function batches_of(id)
     table.insert(by_name[name], value)
   end
   for name, input in pairs(read_hash(items_key(id))) do
-    if by_name[name] then
-      local batch = {name = name, input = input, results = by_name[name], at = {}, accepted = {}}
-      batch.number = tonumber(string.match(name, '%d+$'))
-      for place, index in ipairs(indexes_of(string.match(input, '^[^\n]*'))) do
-        batch.at[index] = submitted - (waited[index + 1] or 0)
-        batch.accepted[place] = string.format('%.0f', batch.at[index])
-      end
-      found[#found + 1] = batch
+    local batch = {name = name, input = input, results = by_name[name] or {}, at = {}, accepted = {}}
+    batch.number = tonumber(string.match(name, '%d+$'))
+    for place, index in ipairs(indexes_of(string.match(input, '^[^\n]*'))) do
+      batch.at[index] = submitted - (waited[index + 1] or 0)
+      batch.accepted[place] = string.format('%.0f', batch.at[index])
     end
+    found[#found + 1] = batch
   end
   table.sort(found, function(one, other)
     return one.number < other.number or one.number == other.number and one.name < other.name
@@ -105,6 +103,7 @@ local function evict_requests(namespace, input)
 end
 
 -- Removes turns that are too old, or more than are kept, with the requests that they made: some entries at a time.
+-- Where nobody talks any more, all of them go together.
 local function evict_turns(namespace, most, keep_ms, bound)
   local turns = served_turns_key(namespace)
   local _, last = served_id(call('XREVRANGE', turns, '+', '-', 'COUNT', 1)[1][1])
@@ -112,7 +111,9 @@ local function evict_turns(namespace, most, keep_ms, bound)
     local at, number = served_id(entry[1])
     return number == last or at >= now() - keep_ms and number > last - most
   end
-  call('PEXPIREAT', turns, string.format('%.0f', now() + keep_ms))
+  local over = string.format('%.0f', now() + keep_ms)
+  call('PEXPIREAT', turns, over)
+  if call('EXISTS', users_key(namespace)) == 0 then call('PEXPIREAT', requests_key(namespace), over) end
   if is_kept(call('XRANGE', turns, '-', '+', 'COUNT', 1)[1]) then return end
   local at, number
   for _, entry in ipairs(call('XRANGE', turns, '-', '+', 'COUNT', bound)) do
