@@ -51,7 +51,7 @@ CASE_LAST: Final = ("metadata", "transform", "default_checks", "checks", "at_lea
 _ALWAYS_OPEN: Final = frozenset({"prompts", "test_cases", "model_configs", "config", "default_checks"})
 """Keys whose members stand on lines of their own."""
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./ -]*[A-Za-z0-9_./]|[A-Za-z_]")
-_WORDS: Final = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+_WORDS: Final = frozenset({"null", "true", "false", "yes", "no", "on", "off"})
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _UNWRITABLE: Final = re.compile(
     r"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|[\u2028\u2029]"

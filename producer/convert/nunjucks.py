@@ -5,9 +5,10 @@ small letters, a list its members with commas. What the variables are is therefo
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from producer.convert.nunjucks_filters import FILTERS
 from shared.contracts.case_vocabulary import MAX_INPUT_CHARS
 from shared.errors import WrongInput
 
@@ -29,32 +30,23 @@ _TOKEN: Final = re.compile(
 )
 _NAME: Final = re.compile(r"[A-Za-z_$][\w$]*")
 _WORDS: Final = frozenset(
-    {"if", "else", "elif", "elseif", "for", "in", "not", "and", "or", "is", "set", "true", "false", "none"}
-    | {
-        "null",
-        "endif",
-        "endfor",
-        "endset",
-        "loop",
-        "block",
-        "filter",
-        "macro",
-        "call",
-        "defined",
-        "undefined",
-    }
-    | {
-        "True",
-        "False",
-        "None",
-        "asyncEach",
-        "asyncAll",
-        "endeach",
-        "endall",
-        "raw",
-        "range",
-        "cycler",
-        "joiner",
+    {
+        *("if", "else", "elif", "elseif", "for", "in", "not", "and", "or", "is", "set", "true", "false"),
+        *(
+            "none",
+            "null",
+            "True",
+            "False",
+            "None",
+            "defined",
+            "undefined",
+            "loop",
+            "range",
+            "cycler",
+            "joiner",
+        ),
+        *("endif", "endfor", "endset", "block", "endblock", "filter", "endfilter", "macro", "endmacro"),
+        *("call", "endcall", "caller", "raw", "asyncEach", "asyncAll", "endeach", "endall"),
     }
 )
 _SAME: Final[Mapping[str, str]] = {"===": "==", "!==": "!=", "null": "none", "elseif": "elif"}
@@ -64,7 +56,10 @@ _TAGS: Final[Mapping[str, str]] = {
     "endeach": "endfor",
     "endall": "endfor",
 }
-_UNKNOWN_TAGS: Final = frozenset({"include", "extends", "import", "from", "switch", "case", "block", "call"})
+_UNKNOWN_TAGS: Final = frozenset({"include", "extends", "import", "from", "switch", "case"})
+_LOOPS: Final = frozenset({"for", "asyncEach", "asyncAll"})
+_NAMING: Final = frozenset({"set", "macro", "call", "block"})
+"""Tags whose names are no variables of a case."""
 _COMPARISONS: Final = frozenset({"==", "===", "!=", "!==", "<", ">", "<=", ">=", "not", "is", "in"})
 """What makes an expression true or false, which both languages print differently."""
 _CHOICES: Final = frozenset({"if", "and", "or", "|", "(", "["})
@@ -80,44 +75,10 @@ _PYTHON_METHODS: Final[Mapping[str, str]] = {
     "endsWith": "endswith",
     "split": "split",
 }
-_STRINGS: Final[Mapping[str, str]] = {"safe": "string"}
-"""Filters that are called otherwise in Jinja."""
 _OF_DICTS: Final = frozenset(
     {"items", "keys", "values", "get", "pop", "copy", "update", "clear", "setdefault", "popitem", "fromkeys"}
 )
 """Keys that Jinja takes for methods of mappings."""
-_DIFFERENT: Final = frozenset({"truncate", "escape", "e", "forceescape", "nl2br", "urlize", "load", "random"})
-"""Filters that do something else in Jinja, or are not there."""
-_FILTERS: Final = frozenset(
-    {"abs", "batch", "capitalize", "center", "d", "default", "dictsort", "dump", "first", "float", "groupby"}
-    | {
-        "indent",
-        "int",
-        "join",
-        "last",
-        "length",
-        "list",
-        "lower",
-        "reject",
-        "rejectattr",
-        "replace",
-        "reverse",
-    }
-    | {
-        "round",
-        "select",
-        "selectattr",
-        "slice",
-        "sort",
-        "string",
-        "striptags",
-        "sum",
-        "title",
-        "trim",
-        "upper",
-    }
-    | {"urlencode", "wordcount", "safe"}
-)
 
 
 class KnownVariables:
@@ -134,8 +95,12 @@ class KnownVariables:
     def kinds(self, path: tuple[str, ...]) -> frozenset[str]:
         """Returns what stands at a path: `missing`, `null`, `bool`, `list`, `dict`, `file`, `text`."""
         if path not in self._kinds:
-            self._kinds[path] = frozenset(_kind(_found(each, path)) for each in self._cases)
+            self._kinds[path] = frozenset(_kind(each) for each in self.values(path))
         return self._kinds[path]
+
+    def values(self, path: tuple[str, ...]) -> Iterator[Any]:
+        """Yields what stands at a path in each case; `MISSING` where nothing does."""
+        return (_found(each, path) for each in self._cases)
 
 
 def _found(value: Any, path: Sequence[str]) -> Any:
@@ -167,12 +132,22 @@ def is_nunjucks(text: str) -> bool:
     return "{{" in text or "{%" in text or "{#" in text
 
 
-def to_jinja(text: str, variables: KnownVariables) -> str:
+def raw(text: str) -> str:
+    """Returns a template that renders to a text, whatever is in it.
+
+    >>> raw("{{ a"), raw("{% endraw %}")
+    ('{% raw %}{{ a{% endraw %}', "{{ '{' }}% endraw %}")
+    """
+    return text.replace("{", "{{ '{' }}") if "endraw" in text else f"{{% raw %}}{text}{{% endraw %}}"
+
+
+def to_jinja(text: str, variables: KnownVariables, note: Callable[[str], None] | None = None) -> str:
     """Translates a template.
 
     Args:
         text: a template.
         variables: what it may name.
+        note: told of filters that give another text in Jinja; None: then it is refused.
 
     Raises:
         WrongInput: Jinja has no counterpart for something in it.
@@ -186,13 +161,13 @@ def to_jinja(text: str, variables: KnownVariables) -> str:
     if len(text) > MAX_INPUT_CHARS:
         raise WrongInput(f"it has more than {MAX_INPUT_CHARS:,} characters")
     if not _RAW.search(text) and any(map(_is_partial, _LINES.split(text))):
-        return f"{{% raw %}}{text}{{% endraw %}}"
+        return raw(text)
     parts, at, local = list[str](), 0, set[str]()
     while found := _OPEN.search(text, at):
         tag = _TAG.match(text, found.start())
         if tag is None:
             raise WrongInput(f"{found[0]} is not closed")
-        parts += [text[at : tag.start()], _tag(tag, variables, local)]
+        parts += [text[at : tag.start()], _tag(tag, _Names(variables, local, note or _refuse))]
         at = tag.end()
     return "".join([*parts, text[at:]])
 
@@ -202,11 +177,26 @@ def _is_partial(line: str) -> bool:
     return any(start in line and end not in line[line.rindex(start) + 2 :] for start, end in _MARKS)
 
 
-def _tag(tag: re.Match[str], variables: KnownVariables, local: set[str]) -> str:
+def _refuse(problem: str) -> None:
+    raise WrongInput(problem, "write the text itself")
+
+
+class _Names(NamedTuple):
+    """What a template may name."""
+
+    variables: KnownVariables
+    """Of the cases."""
+    local: set[str]
+    """That it sets itself."""
+    note: Callable[[str], None]
+    """Told of what is different in Jinja."""
+
+
+def _tag(tag: re.Match[str], names: _Names) -> str:
     """Translates one tag; names that it sets are added to the local ones."""
     if tag.group("open") is None:
         return re.sub(r"(\{%-?\s*(?:end)?)verbatim(\s*-?%\})", r"\1raw\2", tag[0])
-    code = _Code(_TOKEN.findall(tag.group("code")), variables, local)
+    code = _Code(_TOKEN.findall(tag.group("code")), names)
     if tag.group("open").startswith("{{"):
         inner = code.output()
         lead = re.match(r"\s*", tag.group("code"))
@@ -228,10 +218,9 @@ class _Path(NamedTuple):
 class _Code:
     """The tokens of a tag."""
 
-    def __init__(self, tokens: Sequence[str], variables: KnownVariables, local: set[str]) -> None:
+    def __init__(self, tokens: list[str], names: _Names) -> None:
         self._tokens = tokens
-        self._variables = variables
-        self._local = local
+        self._variables, self._local, self._note = names
 
     def output(self) -> str:
         """What is printed."""
@@ -254,13 +243,19 @@ class _Code:
         word = words[0] if words else ""
         if word in _UNKNOWN_TAGS:
             raise WrongInput(f"{{% {word} %}} has no counterpart", "write the text itself")
-        if word in {"for", "asyncEach", "asyncAll"} and "in" in words:
+        if word in _LOOPS and "in" in words:
             names = words[1 : words.index("in")]
             self._local.update(each for each in names if _NAME.fullmatch(each))
             text = "".join(self._translated(0))
             return self._pairs(text, words) if "," in names else text
-        if word == "set":
-            self._local.update(each for each in words[1:2])
+        if word in _NAMING:
+            ends = {"set": "=", "call": ")"}
+            known = words[1 : words.index(ends[word])] if ends.get(word) in words else words[1:]
+            self._local.update(each for each in known if _NAME.fullmatch(each))
+        if word == "filter":  # {% filter upper %} is {{ … | upper }}
+            at = self._tokens.index(word)
+            self._tokens[at] = "|"
+            return " filter " + "".join(self._translated(at)).lstrip("| ")
         return "".join(self._translated(0))
 
     def _pairs(self, text: str, words: Sequence[str]) -> str:
@@ -300,16 +295,50 @@ class _Code:
         return next((token for token in self._tokens[at:] if not token.isspace()), "")
 
     def _filter(self, at: int) -> tuple[str, int]:
-        """A filter, and the position behind its name."""
-        space = ""
-        while self._tokens[at + 1 : at + 2] and self._tokens[at + 1].isspace():
-            at, space = at + 1, f"{space}{self._tokens[at + 1]}"
-        name = self._next(at + 1)
-        if name not in _FILTERS:
-            what = "does something else in Jinja" if name in _DIFFERENT else "has no counterpart"
-            raise WrongInput(f"the filter {name} {what}", "write the text itself")
-        is_bare = name == "round" and self._next(at + 2) != "("
-        return f"|{space}{_STRINGS.get(name, name)}{' | int' if is_bare else ''}", at + 2
+        """A filter, and the position behind what is translated of it."""
+        end = at + 1
+        while self._tokens[end : end + 1] and self._tokens[end].isspace():
+            end += 1
+        name, behind = self._next(end), self._behind_arguments(end + 1)
+        space, given = "".join(self._tokens[at + 1 : end]), "".join(self._tokens[end + 2 : behind - 1])
+        known = FILTERS.get(name)
+        after = behind + self._tokens[behind : behind + 1][:1].count(" ")
+        if known is None:
+            self._note(f"the filter {name} has no counterpart")
+            return "", after
+        is_other = known.differs is None or any(map(known.differs, self._filtered(at)))
+        if known.why and is_other:
+            self._note(f"the filter {name}: {known.why}")
+        if known.jinja is None:
+            return "", after
+        if name == "truncate" and (most := re.match(r"\d+", given)):
+            return f"|{space}truncate({int(most[0]) + len('...')}{given[most.end() :]}, leeway=0)", behind
+        if name == "indent" and is_other:
+            return f"|{space}indent({given}{', ' if given else ''}blank=true)", behind
+        if name == "round" and given[:1] in {"", "0"}:
+            return f"|{space}round{f'({given})' if given else ''} | int", behind
+        return f"|{space}{known.jinja}", end + 1
+
+    def _filtered(self, at: int) -> Iterator[Any]:
+        """The values of the variable that a filter stands behind."""
+        before = at - 1
+        while before >= 0 and self._tokens[before].isspace():
+            before -= 1
+        paths = map(self._path, range(before + 1))
+        path = next((each for each in paths if each and each.end == before + 1), None)
+        is_known = path is not None and not self._is_local(path)
+        return self._variables.values(path.steps) if path and is_known else iter(["?"])
+
+    def _behind_arguments(self, at: int) -> int:
+        """The position behind arguments in brackets; the same where there are none."""
+        if self._tokens[at : at + 1] != ["("]:
+            return at
+        depth = 0
+        for end in range(at, len(self._tokens)):
+            depth += {"(": 1, ")": -1}.get(self._tokens[end], 0)
+            if depth == 0:
+                return end + 1
+        return len(self._tokens)
 
     def _path(self, at: int) -> _Path | None:
         """The variable that begins at a token; None where none does."""
@@ -388,37 +417,34 @@ class _Code:
 
     def _printed(self, path: _Path) -> str:
         """A variable that is printed by itself."""
-        text = path.text
         if self._is_local(path):
-            return text
+            return path.text
         kinds = self._variables.kinds(path.steps)
         if "file" in kinds:
             raise WrongInput(f"the file of {path.text} is written into a text")
-        if "missing" in kinds:
-            text = f"{self._sure(path)} | default('')"
-        forms = {
-            "bool": (f"{text} | dump", "boolean"),
-            "null": ("''", "none"),
-            "list": (f"{text} | join(',')", "sequence"),
-            "dict": ("'[object Object]'", "mapping"),
-        }
-        special = [each for each in ("bool", "null", "dict", "list") if each in kinds]
-        if kinds - {"missing"} == set(special) and len(special) == 1:
-            return forms[special[0]][0] if "missing" not in kinds else self._chosen(text, forms, special)
-        if special == ["null"]:
-            return f"{path.text} | default('', true)" if kinds <= {"null", "text", "missing"} else text
-        return self._chosen(text, forms, special)
+        sure = self._sure(path)
+        special = {kind: form for kind, form in _FORMS.items() if kind in kinds}
+        if len(kinds) == len(special) == 1:
+            return next(iter(special.values())).text.format(sure)
+        chosen = [f"{form.text.format(sure)} if {form.test.format(sure)}" for form in special.values()]
+        return " else ".join([*chosen, f"{sure} | default('')" if "missing" in kinds else sure])
 
-    def _chosen(self, text: str, forms: Mapping[str, tuple[str, str]], special: Sequence[str]) -> str:
-        """An expression that prints each kind in its way."""
-        for kind in special:
-            form, test = forms[kind]
-            is_text = " and %s is not string" if kind == "list" else ""
-            plain = text.split(" | ", maxsplit=1)[0]
-            tested = f"({text}) is {test}" if " | " in text else f"{plain} is {test}"
-            also = is_text % (f"({text})" if " | " in text else plain) if is_text else ""
-            text = f"{form} if {tested}{also} else {text}"
-        return text
+
+class _Form(NamedTuple):
+    """How JavaScript prints a kind of value."""
+
+    text: str
+    """In Jinja."""
+    test: str
+    """Whether a value is of the kind."""
+
+
+_FORMS: Final[Mapping[str, _Form]] = {
+    "bool": _Form("{} | dump", "{} is boolean"),
+    "null": _Form("''", "{} is none"),
+    "dict": _Form("'[object Object]'", "{} is mapping"),
+    "list": _Form("{} | join(',')", "{0} is sequence and {0} is not string"),
+}
 
 
 def _refuse_operator(token: str, following: Sequence[str]) -> None:

@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from producer.convert.nunjucks import KnownVariables, is_nunjucks, to_jinja
+from producer.convert.nunjucks import KnownVariables, is_nunjucks, raw, to_jinja
 from producer.convert.promptfoo.providers import script_of
 from producer.convert.promptfoo.suite import PromptTemplate
 from producer.convert.promptfoo.written import WrittenMessage, first_problem, read
@@ -38,14 +38,21 @@ class PromptWriter:
     taken: set[str] = field(default_factory=set)
     """Ids of the prompts that were translated."""
     images: set[str] = field(default_factory=set)
-    """KnownVariables that are images in a message."""
+    """Variables that are images in a message."""
+    note: Callable[[str], None] | None = None
+    """Told of what is different in the prompt that is translated."""
 
-    def prompt(self, template: PromptTemplate) -> Prompt:
+    def prompt(self, template: PromptTemplate, note: Callable[[str], None]) -> Prompt:
         """Translates a prompt.
+
+        Args:
+            template: the prompt.
+            note: told of what is different in Jinja.
 
         Raises:
             WrongInput: it has no counterpart.
         """
+        self.note = note
         label = template.label or ""
         given: dict[str, Any] = {}
         if 0 < len(label) <= ID_CHARS and "\n" not in label and label not in self.taken:
@@ -61,21 +68,19 @@ class PromptWriter:
         """What a prompt sends, with the keys of a prompt."""
         if template.is_code:
             return _code(template)
-        messages = _messages(template.raw) if not (self.before or self.behind) else None
-        if messages is None:
+        written = _messages(template.raw) if not (self.before or self.behind) else None
+        if written is None:
             return {"user": self._text(template.raw)}
-        first, *rest = [self._message(each) for each in messages]
-        if (
-            first.role != "system"
-            or not isinstance(first.content, str)
-            or not first.content.strip()
-            or not rest
-        ):
-            return {"messages": [first, *rest]}
-        only = rest[0].content if len(rest) == 1 and rest[0].role == "user" else None
-        if isinstance(only, str) and only.strip():
-            return {"system": first.content, "user": only}
-        return {"system": first.content, "messages": rest}
+        messages = [self._message(each) for each in written]
+        texts = [
+            each.content if isinstance(each.content, str) and each.content.strip() else None
+            for each in messages
+        ]
+        given: dict[str, Any] = {}
+        if messages[0].role == "system" and texts[0] and messages[1:]:
+            given, messages, texts = {"system": texts[0]}, messages[1:], texts[1:]
+        is_text = len(messages) == 1 and messages[0].role == "user" and texts[0]
+        return given | ({"user": texts[0]} if is_text else {"messages": messages})
 
     def _text(self, raw: str) -> str:
         """A text; one that is JSON is written again, as promptfoo does."""
@@ -87,7 +92,15 @@ class PromptWriter:
         return self._json(parsed, 0)
 
     def _jinja(self, text: str) -> str:
-        return to_jinja(text, self.variables) if is_nunjucks(text) else text
+        """A template in Jinja; one without a counterpart stays a text."""
+        if not is_nunjucks(text):
+            return text
+        try:
+            return to_jinja(text, self.variables, self.note)
+        except WrongInput as error:
+            if self.note:
+                self.note(f"it stays a text: {error.args[0]}")
+            return raw(text)
 
     def _json(self, value: Any, indent: int) -> str:
         """JSON with templates in its texts, as JavaScript indents it."""
@@ -128,6 +141,11 @@ class PromptWriter:
         if is_nunjucks(source):
             raise WrongInput("a part of a message that is no text has a template")
         return part
+
+
+def is_conversation(template: PromptTemplate) -> bool:
+    """Returns whether a prompt is a list of messages."""
+    return not template.is_code and (_messages(template.raw) is not None or late_messages(template))
 
 
 def late_messages(template: PromptTemplate) -> bool:

@@ -199,7 +199,7 @@ class _Reader:
 
     def _raw_prompts(self, file: DataFile, suffix: str, place: Place) -> list[tuple[str, str | None]]:
         """The templates of a file by its suffix, with their labels."""
-        text = file.text(FILE_BYTES)
+        text = self._named.with_env(file.text(FILE_BYTES))
         match suffix:
             case ".txt":
                 lines = text.replace("\r\n", "\n").split("\n")
@@ -254,7 +254,7 @@ class _Reader:
         if suffix in CODE:
             yield Test(place, options={GENERATOR: file.written})
         elif suffix == ".csv":
-            for row_place, row in rows_of(file.text(FILE_BYTES), Place(file.name)):
+            for row_place, row in rows_of(self._named.with_env(file.text(FILE_BYTES)), Place(file.name)):
                 yield self._read_test(self._from_row(row, row_place), row_place)
         elif suffix == ".jsonl":
             for number, line in enumerate(file.lines(), 1):

@@ -118,7 +118,7 @@ class Suite:
     default: Test
     """What all tests have."""
     env: Mapping[str, str]
-    """KnownVariables of the environment that it sets."""
+    """Variables of the environment that it sets."""
     options: Mapping[str, Any]
     """How it is run."""
     filters: Mapping[str, Any]

@@ -1,16 +1,14 @@
 """Translates a promptfoo configuration into a bench: models, prompts, cases with their checks."""
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
-from math import prod
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from producer.convert.nunjucks import KnownVariables, is_nunjucks, to_jinja
+from producer.convert.promptfoo.case_variables import Combination, Combinations, printed
 from producer.convert.promptfoo.checks import (
     DEFAULT_GRADER,
     Check,
@@ -21,7 +19,12 @@ from producer.convert.promptfoo.checks import (
 )
 from producer.convert.promptfoo.functions import Functions, to_transform
 from producer.convert.promptfoo.named_files import FILE
-from producer.convert.promptfoo.prompt_templates import PromptWriter, late_messages, parsed_messages
+from producer.convert.promptfoo.prompt_templates import (
+    PromptWriter,
+    is_conversation,
+    late_messages,
+    parsed_messages,
+)
 from producer.convert.promptfoo.providers import to_model
 from producer.convert.promptfoo.reading import GENERATOR, read_suite
 from producer.convert.promptfoo.suite import Assertion, Provider, Suite, Test
@@ -34,8 +37,8 @@ from producer.convert.promptfoo.written import (
     unknown,
 )
 from producer.convert.report import Conversion, ForeignFile, Left
-from producer.load.problems import MOST_CASES, Place
 from producer.load.problems import Path as DocumentPath
+from producer.load.problems import Place
 from producer.load.yaml_text import comments_above
 from shared.contracts.case_config import BenchConfig, CaseEntry, ModelEntry, RunSettings
 from shared.contracts.cases import MAX_ID_CHARS
@@ -46,11 +49,8 @@ from shared.templates.template_rendering import render
 ECHO: Final = "echo"
 PREFIX: Final = "prompt_prefix"
 SUFFIX: Final = "prompt_suffix"
-"""KnownVariables with what a test writes before and behind prompts."""
+"""Variables with what a test writes before and behind prompts."""
 MOST_CONCURRENCY: Final = 100
-_PLACEHOLDER: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
-_ROUNDS: Final = 5
-"""How often variables that name variables are filled in."""
 _NAME_CHARS: Final = 80
 _KEYS: Final[Mapping[str, DocumentPath]] = {
     "description": (),
@@ -75,17 +75,6 @@ def convert(file: ForeignFile) -> Conversion:
     bench = translation.bench(_name(suite, file))
     places = {(): suite.place, **translation.places}
     return Conversion(bench, translation.left, translation.comments, functions.files(), places)
-
-
-@dataclass(frozen=True, slots=True)
-class _Combination:
-    """One test with one value for each of its variables."""
-
-    test: Test
-    vars: Mapping[str, Any]
-    """As templates have them: defaults included, variables in variables filled in."""
-    own: Mapping[str, Any]
-    """Those that are not the bench's."""
 
 
 @dataclass(slots=True)
@@ -116,12 +105,15 @@ class _Translation:
         """Translates all."""
         suite = self.suite
         models = self._models()
-        combinations = [each for test in self._tests() for each in self._combinations(test)]
+        tests = self._tests()
+        case_variables = Combinations(replace(suite, tests=tests), self.leave)
+        combinations = [each for test in tests for each in case_variables.of(test)]
         affixed = self._affixed(combinations)
         variables = KnownVariables([each.vars for each in affixed])
         late = [each for each in suite.prompts if late_messages(each)]
         is_late = len(late) == len(suite.prompts) == 1
         prompts, images = ([], set()) if is_late else self._prompts(variables, combinations)
+        self._name_echo()
         defaults = self._default_checks(variables)
         chats = {id(each): self._chat(late[0], each) for each in affixed} if is_late else {}
         cases = [
@@ -133,7 +125,7 @@ class _Translation:
         given |= {"prompts": prompts} if prompts else {"system_prompt": ""}
         description = (suite.description or "").strip()
         given |= {"description": description} if description not in {"", name} else {}
-        given |= {"vars": self._bench_vars()} if self._bench_vars() else {}
+        given |= {"vars": case_variables.bench} if case_variables.bench else {}
         given |= {"transform": each} if (each := self._transform(suite.default)) else {}
         given |= {"default_checks": defaults} if defaults else {}
         given |= {"validators_file": next(iter(files))} if (files := self.functions.files()) else {}
@@ -235,7 +227,7 @@ class _Translation:
             return None
 
     def _prompts(
-        self, variables: KnownVariables, combinations: Sequence[_Combination]
+        self, variables: KnownVariables, combinations: Sequence[Combination]
     ) -> tuple[list[Prompt], set[str]]:
         """The prompts, and the variables that are images in them."""
         affixes = {self._affixes(each.test) for each in combinations}
@@ -245,33 +237,42 @@ class _Translation:
         writer = PromptWriter(variables, before, behind)
         prompts = list[Prompt]()
         for each in self.suite.prompts:
+            note = partial(self.leave, each.place, f"prompt {each.label or each.raw}")
             try:
-                prompts.append(writer.prompt(each))
+                prompts.append(writer.prompt(each, note))
                 self.places["prompts", len(prompts) - 1] = each.place
             except WrongInput as error:
-                self.leave(each.place, f"prompt {each.label or each.raw}", error.args[0])
-        if not prompts:
-            prompts.append(Prompt(id="empty", user="-"))
-            self.comments["prompts",] = ("none of the prompts has a counterpart: write one here",)
+                note(error.args[0])
+        if not prompts:  # a bench that cannot be run before someone writes the prompt
+            prompts.append(Prompt(user="{{ write_the_prompt_here }}"))
         return prompts, writer.images
+
+    def _name_echo(self) -> None:
+        """Lists the provider `echo` where it is sent conversations."""
+        for provider in self.suite.providers:
+            if provider.id == ECHO and any(map(is_conversation, self.suite.prompts)):
+                reason = (
+                    "promptfoo's echo answers with all messages as JSON, here with the last one of the user"
+                )
+                self.leave(provider.place, "echo of conversations", reason)
 
     def _affixes(self, test: Test) -> tuple[str, str]:
         """What stands before and behind prompts."""
         own, default = (read(WrittenTestOptions, each.options) for each in (test, self.suite.default))
         return str(own.prefix or default.prefix or ""), str(own.suffix or default.suffix or "")
 
-    def _affixed(self, combinations: Sequence[_Combination]) -> list[_Combination]:
+    def _affixed(self, combinations: Sequence[Combination]) -> list[Combination]:
         """The cases, with what stands before and behind prompts as variables where that differs."""
         if len({self._affixes(each.test) for each in combinations}) == 1:
             return list(combinations)
-        found = list[_Combination]()
+        found = list[Combination]()
         for each in combinations:
             before, behind = (self._rendered(each, text) for text in self._affixes(each.test))
             added = {PREFIX: before, SUFFIX: behind}
-            found.append(_Combination(each.test, {**each.vars, **added}, {**each.own, **added}))
+            found.append(Combination(each.test, {**each.vars, **added}, {**each.own, **added}))
         return found
 
-    def _rendered(self, case: _Combination, text: str) -> str:
+    def _rendered(self, case: Combination, text: str) -> str:
         """A text with the variables of a case."""
         if not is_nunjucks(text):
             return text
@@ -281,56 +282,13 @@ class _Translation:
             self.leave(case.test.place, text, error.args[0])
             return text
 
-    def _chat(self, prompt: Any, case: _Combination) -> list[dict[str, Any]] | None:
+    def _chat(self, prompt: Any, case: Combination) -> list[dict[str, Any]] | None:
         """The messages of a case whose prompt is a conversation only once it is rendered."""
         try:
             return parsed_messages(self._rendered(case, prompt.raw))
         except WrongInput as error:
             self.leave(prompt.place, f"prompt {prompt.label or prompt.raw}", error.args[0])
             return None
-
-    def _bench_vars(self) -> dict[str, Any]:
-        """KnownVariables that all cases have alike."""
-        values = self.suite.default.vars
-        return {} if any(map(_is_special, values.values())) else dict(values)
-
-    def _combinations(self, test: Test) -> list[_Combination]:
-        """The cases of a test: one for each combination of its lists."""
-        merged = {**self.suite.default.vars, **test.vars}
-        is_fixed = self._options(test).disable_var_expansion
-        several = {} if is_fixed else {key: value for key, value in merged.items() if _is_several(value)}
-        if prod(map(len, several.values())) > MOST_CASES:
-            what = f"more than {MOST_CASES:,} combinations of variables"
-            raise test.place.error(what, "write fewer values")
-        return [
-            self._combined(test, {**merged, **dict(zip(several, chosen, strict=True))})
-            for chosen in product(*several.values())
-        ]
-
-    def _combined(self, test: Test, values: Mapping[str, Any]) -> _Combination:
-        """One case, with variables in variables filled in."""
-        filled, shared = self._filled(test, values), self._bench_vars()
-        own = {key: value for key, value in filled.items() if key not in shared or shared[key] != value}
-        return _Combination(test, filled, own)
-
-    def _filled(self, test: Test, written: Mapping[str, Any]) -> dict[str, Any]:
-        """Fills in variables that stand in variables."""
-        values = {
-            key: each.removesuffix("\n") if isinstance(each, str) else each for key, each in written.items()
-        }
-        for _ in range(_ROUNDS):
-            for key, value in values.items():
-                found = _PLACEHOLDER.search(value) if isinstance(value, str) else None
-                if found and found[1] in values and found[1] != key:
-                    values[key] = value.replace(found[0], _printed(values[found[1]]), 1)
-        named = KnownVariables([values])
-        for key, value in values.items():
-            if isinstance(value, str) and is_nunjucks(value):
-                try:
-                    values[key] = render(to_jinja(value, named), values)
-                except WrongInput as error:
-                    self.leave(test.place.at("vars", key), f"variable {key}", error.args[0])
-        return values
 
     def _default_checks(self, variables: KnownVariables) -> list[Check] | None:
         """The checks of all cases; None if they have to be made for each of them."""
@@ -389,7 +347,7 @@ class _Translation:
 
     def _case(
         self,
-        case: _Combination,
+        case: Combination,
         at: int,
         defaults: Sequence[Check] | None,
         messages: Sequence[Any] | None,
@@ -475,19 +433,4 @@ def _whole(value: Any) -> int:
 
 def _text(output: Any) -> str:
     """A recorded answer as a text."""
-    return output if isinstance(output, str) else _printed(output)
-
-
-def _is_several(value: Any) -> bool:
-    """Whether a variable stands for several cases."""
-    return isinstance(value, list) and bool(value) and isinstance(value[0], str)
-
-
-def _is_special(value: Any) -> bool:
-    """Whether a variable is not the same in all cases."""
-    return _is_several(value) or (isinstance(value, str) and (is_nunjucks(value) or value.startswith(FILE)))
-
-
-def _printed(value: Any) -> str:
-    """A value as JavaScript prints it."""
-    return render(to_jinja("{{ value }}", KnownVariables([{"value": value}])), {"value": value})
+    return output if isinstance(output, str) else printed(output)

@@ -147,3 +147,27 @@ def test_comments_stay_above_what_they_explain(tmp_path: Path) -> None:
     ):
         at = [line.strip() for line in written].index(comment)
         assert written[at + 1].strip() == below
+
+
+FILTERS: list[tuple[str, str, str]] = [
+    ("{{ d | title }}", "{{ d | title }}", "the filter title: Jinja also writes a capital behind"),
+    ("{{ long | truncate(9) }}", "{{ long | truncate(12, leeway=0) }}", "the filter truncate: Jinja cuts"),
+    ("{{ long | wordwrap(20) | upper }}", "{{ long | upper }}", "the filter wordwrap has no counterpart"),
+    ('{% include "a" %}', '{% raw %}{% include "a" %}{% endraw %}', "it stays a text: {% include %} has no"),
+]
+
+
+@pytest.mark.parametrize(("prompt", "user", "reason"), FILTERS)
+def test_a_filter_that_differs_is_named_and_the_prompt_stays(
+    prompt: str, user: str, reason: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "promptfooconfig.json"
+    tests = [{"vars": {"d": "well-known", "long": "a long text"}}]
+    file.write_text(json.dumps({"providers": ["echo"], "prompts": [prompt], "tests": tests}))
+
+    found = convert(ForeignFile(file, tmp_path))
+
+    [written] = found.bench.prompts or []
+    assert written.user == user
+    [left] = found.left
+    assert left.message.startswith(f"{file}:1: prompt {prompt}: {reason}")
