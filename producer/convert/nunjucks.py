@@ -262,10 +262,15 @@ class _Code:
         """A loop over pairs: of a mapping, Jinja is asked for its items."""
         path = self._path(len(self._tokens) - len(self._behind_in()))
         whole = "".join(words[words.index("in") + 1 :])
-        if path is not None and path.text == whole and "dict" in self._variables.kinds(path.steps):
-            head, _, tail = text.rstrip().rpartition(path.text)
-            return f"{head}{path.text}.items(){tail} "
-        return text
+        if path is None or path.text != whole:
+            return text
+        if path.steps[0] in self._local:
+            items = f"({whole}.items() if {whole} is mapping else {whole})"
+        elif "dict" in self._variables.kinds(path.steps):
+            items = f"{whole}.items()"
+        else:
+            return text
+        return f"{text.rstrip().removesuffix(whole)}{items} "
 
     def _behind_in(self) -> Sequence[str]:
         """The tokens behind `in`."""

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
+
+from pydantic import BaseModel
 
 from producer.cases.load import plan_run
 from producer.convert.bench_text import bench_text
@@ -20,6 +22,11 @@ ROUNDS: Final = 5
 _CASES: Final = "test_cases"
 _CHECKS: Final = "checks"
 _DEFAULTS: Final = "default_checks"
+_PROMPTS: Final = "prompts"
+_TRANSFORM: Final = "transform"
+_LISTS: Final = frozenset({_CASES, _DEFAULTS, _PROMPTS})
+_WORDS: Final[Mapping[str | int, str]] = {_CASES: "case", _PROMPTS: "prompt", _TRANSFORM: "transform"}
+M = TypeVar("M", bound=BaseModel)
 
 
 def usable(found: Conversion, target: Path) -> Conversion:
@@ -65,22 +72,24 @@ def _placed(error: UsageError) -> tuple[Place, str]:
 
 
 def _part(path: DocumentPath) -> DocumentPath:
-    """The check or the case that a place belongs to; empty for any other."""
-    if path[:1] == (_DEFAULTS,) and len(path) > 1:
-        return path[:2]
+    """What a place belongs to that can be taken out; empty where there is nothing of the kind."""
     if path[:1] == (_CASES,) and path[2:3] == (_CHECKS,) and len(path) > 3:  # noqa: PLR2004 - a check of a case
         return path[:4]
-    return path[:2] if path[:1] == (_CASES,) else ()
+    if path[:1] == (_TRANSFORM,):
+        return path[:1]
+    return path[:2] if len(path) > 1 and path[0] in _LISTS else ()
 
 
 def _empties(found: Conversion, refused: Mapping[DocumentPath, str]) -> bool:
-    """Whether nothing would be left."""
-    return len(_dropped(refused)) == len(found.bench.test_cases)
+    """Whether no case or no prompt would be left."""
+    prompts = found.bench.prompts or ()
+    is_without = 0 < len(prompts) == sum(path[0] == _PROMPTS for path in refused)
+    return is_without or len(_dropped(refused)) == len(found.bench.test_cases)
 
 
 def _dropped(refused: Mapping[DocumentPath, str]) -> list[int]:
     """Positions of cases that are refused as a whole."""
-    return sorted(at for key, at, *rest in refused if key == _CASES and not rest and isinstance(at, int))
+    return sorted(int(path[1]) for path in refused if path[0] == _CASES and path[2:] == ())
 
 
 def _without(found: Conversion, refused: Mapping[DocumentPath, str]) -> Conversion:
@@ -89,20 +98,22 @@ def _without(found: Conversion, refused: Mapping[DocumentPath, str]) -> Conversi
     bench = found.bench
     cases = [_checked(case, at, refused) for at, case in enumerate(bench.test_cases) if at not in dropped]
     update: dict[str, object] = {_CASES: cases}
-    if any(path[0] == _DEFAULTS for path in refused):
-        kept = [each for at, each in enumerate(bench.default_checks) if (_DEFAULTS, at) not in refused]
-        update[_DEFAULTS] = kept
+    for key in (_DEFAULTS, _PROMPTS):
+        written: Sequence[object] = getattr(bench, key) or ()
+        kept = [each for at, each in enumerate(written) if (key, at) not in refused]
+        if len(kept) < len(written):
+            update[key] = kept
     whole = found.places.get((), Place(""))
     left = [
         Left(
             found.places.get(path, whole),
-            "case" if path[0] == _CASES and _CHECKS not in path else "check",
+            "check" if _CHECKS in path else _WORDS.get(path[0], "check"),
             what,
         )
         for path, what in refused.items()
     ]
     return found._replace(
-        bench=bench.model_copy(update=update),
+        bench=_unset(bench.model_copy(update=update), {_TRANSFORM} if (_TRANSFORM,) in refused else set()),
         left=(*(_moved_left(each, dropped) for each in found.left), *left),
         comments={_moved(path, dropped): each for path, each in found.comments.items()},
         places={_moved(path, dropped): each for path, each in found.places.items()},
@@ -117,8 +128,13 @@ def _checked(case: CaseEntry, at: int, refused: Mapping[DocumentPath, str]) -> C
         return case
     if kept:
         return case.model_copy(update={_CHECKS: kept})
-    given = {name: getattr(case, name) for name in case.model_fields_set - {_CHECKS, "at_least"}}
-    return CaseEntry.model_construct(set(given), **given)
+    return _unset(case, {_CHECKS, "at_least"})
+
+
+def _unset(model: M, names: set[str]) -> M:
+    """A model without some of its fields, not verified again."""
+    given = {name: getattr(model, name) for name in model.model_fields_set - names}
+    return model.model_construct(set(given), **given)
 
 
 def _moved(path: DocumentPath, dropped: Sequence[int]) -> DocumentPath:

@@ -30,7 +30,7 @@ SETS = "sets"
 """Where promptfoo lists the parts of sets as checks."""
 LEFT = {"unknown", "labels"}
 """Configurations of which something has no counterpart."""
-NAMED = {"chat", "chat_inline", "prompt_forms"}
+NAMED = {"chat", "chat_inline", "chat_rendered", "prompt_forms"}
 """Those of which something is named that changes no verdict in them."""
 
 

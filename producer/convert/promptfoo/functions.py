@@ -1,6 +1,7 @@
 """Takes code over: Python as functions of a validators file, transforms of answers."""
 
 import ast
+import re
 from dataclasses import dataclass, field
 from textwrap import indent
 from typing import Any, Final
@@ -12,6 +13,7 @@ from producer.convert.promptfoo.providers import script_of
 from producer.convert.report import ForeignFile
 from shared.errors import UsageError, WrongInput
 
+_RETURN: Final = re.compile(r"return\b\s*(.*?);*")
 _GRADED: Final = '''
 
 def _graded(result, threshold):
@@ -47,10 +49,10 @@ class Functions:
             WrongInput: it is no Python, or does what validators may not do.
         """
         code = text.strip("\n").rstrip()
-        body = code if "\n" in code else f"return {code.strip()}"
+        body = code if "\n" in text else f"return {code.strip()}"
         inner = f"def _answer(output, context):\n{indent(body, '    ')}\n"
         return self._named(
-            ("", code, threshold), f"{indent(inner, '    ')}    result = _answer(output, context)"
+            ("", body, threshold), f"{indent(inner, '    ')}    result = _answer(output, context)"
         )
 
     def of_file(self, path: str, function: str, threshold: float | None) -> str:
@@ -123,7 +125,7 @@ def to_transform(written: Any, functions: Functions) -> dict[str, Any]:
     if not isinstance(written, str) or not written.strip():
         raise WrongInput("it is no code")
     if not written.startswith(FILE):
-        return {"javascript": written.strip()}
+        return {"javascript": _script(written)}
     script = script_of(written)
     if script is None:
         raise WrongInput("its file is neither JavaScript nor Python")
@@ -131,6 +133,21 @@ def to_transform(written: Any, functions: Functions) -> dict[str, Any]:
     if script.language == "python":
         return {"python": functions.named_in(path, function or "get_transform")}
     return {"javascript": {"file": path, **({"function": function} if function else {})}}
+
+
+def _script(written: str) -> str:
+    r"""JavaScript with the meaning that it has in promptfoo, where a line with its end is a body.
+
+    >>> _script("return output.trim();\n"), _script("output.trim()")
+    ('output.trim()', 'output.trim()')
+    """
+    code = written.strip()
+    if "\n" in code or "\n" not in written:
+        return code
+    found = _RETURN.fullmatch(code)
+    if found is None:
+        raise WrongInput("its code ends with a line break but has no `return`, and fails in promptfoo too")
+    return found[1]
 
 
 def _verify(source: str, name: str) -> None:

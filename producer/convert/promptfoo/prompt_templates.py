@@ -156,15 +156,12 @@ def late_messages(template: PromptTemplate) -> bool:
 
 
 def parsed_messages(text: str) -> list[dict[str, Any]]:
-    """Reads the messages of a rendered prompt.
+    """Reads the messages of a rendered prompt; a text that is no list of them is the user's.
 
-    Raises:
-        WrongInput: there are none.
+    >>> parsed_messages("Hi")
+    [{'role': 'user', 'content': 'Hi'}]
     """
-    messages = _messages(text)
-    if messages is None:
-        raise WrongInput("rendered, it is no list of messages")
-    return [dict(each) for each in messages]
+    return [dict(each) for each in _messages(text) or [{"role": "user", "content": text}]]
 
 
 def _code(template: PromptTemplate) -> dict[str, Any]:

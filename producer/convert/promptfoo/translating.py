@@ -27,7 +27,7 @@ from producer.convert.promptfoo.prompt_templates import (
 )
 from producer.convert.promptfoo.providers import to_model
 from producer.convert.promptfoo.reading import GENERATOR, read_suite
-from producer.convert.promptfoo.suite import Assertion, Provider, Suite, Test
+from producer.convert.promptfoo.suite import Assertion, PromptTemplate, Provider, Suite, Test
 from producer.convert.promptfoo.written import (
     WrittenModelConfig,
     WrittenRunOptions,
@@ -122,7 +122,7 @@ class _Translation:
             if (case := self._case(each, at, defaults, chats.get(id(each)), images))
         ]
         given: dict[str, Any] = {"name": name, "models": models}
-        given |= {"prompts": prompts} if prompts else {"system_prompt": ""}
+        given["prompts"] = prompts or [Prompt(user="{{ input }}")]
         description = (suite.description or "").strip()
         given |= {"description": description} if description not in {"", name} else {}
         given |= {"vars": case_variables.bench} if case_variables.bench else {}
@@ -282,13 +282,12 @@ class _Translation:
             self.leave(case.test.place, text, error.args[0])
             return text
 
-    def _chat(self, prompt: Any, case: Combination) -> list[dict[str, Any]] | None:
+    def _chat(self, prompt: PromptTemplate, case: Combination) -> list[dict[str, Any]]:
         """The messages of a case whose prompt is a conversation only once it is rendered."""
-        try:
-            return parsed_messages(self._rendered(case, prompt.raw))
-        except WrongInput as error:
-            self.leave(prompt.place, f"prompt {prompt.label or prompt.raw}", error.args[0])
-            return None
+        if "_conversation" in prompt.raw:
+            reason = "a case has all of its conversation: write the turns before as `messages`"
+            self.leave(prompt.place, "_conversation", reason)
+        return parsed_messages(self._rendered(case, prompt.raw))
 
     def _default_checks(self, variables: KnownVariables) -> list[Check] | None:
         """The checks of all cases; None if they have to be made for each of them."""

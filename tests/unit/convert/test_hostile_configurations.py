@@ -120,6 +120,17 @@ def test_it_is_left_and_named(name: str, tmp_path: Path) -> None:
     assert time.monotonic() - began < SOON_S
 
 
+def test_what_is_broken_is_taken_out(tmp_path: Path) -> None:
+    """So that the rest runs."""
+    broken = {"prompts": ["ok", '{{"a": "b"}}'], "defaultTest": {"options": {"transform": "return )"}}}
+
+    found = converted(beside(tmp_path), json.dumps({"providers": ["echo"], **broken}))
+
+    assert [each.what for each in found.left] == ["prompt", "transform"]
+    assert bench_text(found.bench).count("user: ok") == 1
+    assert found.bench.transform is None
+
+
 RUNS: dict[str, Callable[[Path], str]] = {
     "python": lambda mark: f"import pathlib\npathlib.Path({str(mark)!r}).write_text('ran')\n",
     "javascript": lambda mark: f"require('fs').writeFileSync({json.dumps(str(mark))}, 'ran')\n",
