@@ -243,7 +243,7 @@ class Settings:
     in_flight: int = _setting(100, _positive_whole)
     """Maximum number of items in flight in one worker process."""
     turn_slots: int | None = _setting(None, _positive_whole)
-    """Chunks of turns that a worker process works on at a time, by default 2; more for `serve --model`."""
+    """Chunks of turns for which a worker process asks models at a time, by default 2; more for `serve`."""
     lease_s: float = _setting(LEASE_S, _lease_seconds)
     """Seconds for which a worker may be silent before others take over; other intervals scale with it."""
     patience_s: float = _setting(60.0, _positive_seconds)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 MOST_THREADS: Final = 64
 """Threads of Celery's pool: each holds one chunk, and a chunk holds many items."""
+DECIDING: Final = 2
+"""Chunks of turns that are decided at a time. Deciding is CPU work: a second one covers Redis' answers, a
+third would wait and hold memory."""
 
 WORKER_MODULES: Final = (
     "billiard.pool",
@@ -63,9 +66,8 @@ class TurnWork:
     """Turns."""
 
     kind: ClassVar = TURNS
-    slots: ClassVar[int | None] = 2
-    """Deciding is CPU work: a second chunk covers Redis' answers, a third would wait and hold memory. Where
-    a model answers served turns, each is a chunk that waits for it, see `PROCTOR_TURN_SLOTS`."""
+    slots: ClassVar[int | None] = DECIDING
+    """Where a model answers served turns, each is a chunk that waits for it, see `PROCTOR_TURN_SLOTS`."""
 
     def make_executor(self, process: WorkerProcess, store: RunStore, /) -> Executor:
         from worker.executors.turns import make_executor
@@ -150,18 +152,19 @@ def slots_for(kinds: Iterable[Kind], in_flight: int, turn_slots: int | None = No
     Args:
         kinds: of the process; those without an executor are left out.
         in_flight: items that may be in flight in a process; a chunk has at least one.
-        turn_slots: chunks of turns, at most; None: as declared.
+        turn_slots: chunks of turns that may wait for answers of models; as many may stand in line, and others
+            are decided beside them. None: as declared.
 
     >>> slots_for([TURNS, QUERIES], in_flight=100)
     {Kind(name='turns'): 2, Kind(name='queries'): 62}
     >>> slots_for([TURNS], in_flight=1), slots_for([TURNS], in_flight=100, turn_slots=32)
-    ({Kind(name='turns'): 1}, {Kind(name='turns'): 32})
+    ({Kind(name='turns'): 1}, {Kind(name='turns'): 66})
     """
     known = [kind for kind in dict.fromkeys(kinds) if kind in _registry]
     fixed = {kind: slots for kind in known if (slots := _registry[kind].slots) is not None}
-    if turn_slots is not None and TURNS in fixed:
-        fixed[TURNS] = min(turn_slots, MOST_THREADS)
     share = max(1, (MOST_THREADS - sum(fixed.values())) // max(1, len(known) - len(fixed)))
+    if turn_slots is not None and TURNS in fixed:
+        fixed[TURNS] = DECIDING + 2 * turn_slots
     return {kind: min(in_flight, fixed.get(kind, share)) for kind in known}
 
 
@@ -171,4 +174,4 @@ def threads_for(slots: dict[Kind, int]) -> int:
     >>> threads_for({TURNS: 2})
     2
     """
-    return min(MOST_THREADS, sum(slots.values()))
+    return sum(slots.values())

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -139,6 +140,7 @@ def written(prompt: str, nth: int) -> Say:
 
 def test_answers_are_sent_while_a_model_writes_them(cli: Cli) -> None:
     """The decision comes first, then words, then the result; a caller may leave, and the turn counts."""
+    cli.processes.env["PROCTOR_TURN_SLOTS"] = "1"
     with ModelServer(written) as model:
         service = started(cli, "--model", "parrot", "--api-base", model.api_base)
         place = urlsplit(service.url)
@@ -154,6 +156,11 @@ def test_answers_are_sent_while_a_model_writes_them(cli: Cli) -> None:
 
         leaves = streamed("I leave a slow one")
         assert next(events_of(leaves)) == ("decision", {"decision": "should"})
+        for at in range(4):
+            service.ask("POST", "/v1/turns?wait=0", {"threadId": f"line {at}", "message": "hm?"})
+        began_s = monotonic()
+        skipped = service.ask("POST", "/v1/turns", {"threadId": "other", "message": "ok thanks"})
+        assert (skipped.body["decision"], monotonic() - began_s < 1) == ("skip", True), "no slot is needed"
         leaves.close()
         connections.pop().close()
         events = list(events_of(streamed("it breaks off?", "/v1/chat", meta={"x": 1})))

@@ -13,8 +13,12 @@ runs have their turn.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from math import inf
 from time import monotonic
 from typing import Final, NamedTuple, Protocol
 
@@ -29,7 +33,7 @@ from worker.breakpoint.live_decisions import INTERNAL, LiveOutcome, ModelAnswer,
 from worker.breakpoint.prompt import TurnPrompt
 from worker.breakpoint.thread_decider import Batch, Refusal, ThreadOutcome
 from worker.breakpoint.trace import TracedCall
-from worker.executors.claim_loop import ClaimLoop, Finished, PoolItem
+from worker.executors.claim_loop import POLL_S, ClaimLoop, Finished, PoolItem
 from worker.executors.piece_sender import PieceSender
 from worker.lease_table import LOST, Lease
 from worker.logs import structlog
@@ -42,6 +46,8 @@ from worker.upstream.model_caller import CallContext
 
 MAX_CLAIM_S: Final = 20.0
 """After so long a chunk makes no further calls, so that other runs have their turn."""
+PUT_ASIDE_MS: Final = 2_000
+"""How long a chunk is postponed whose questions find the line full."""
 
 logger = logging.getLogger(__name__)
 
@@ -149,11 +155,48 @@ class CommitInBatches(Protocol):
         """
 
 
+class AnswerSlots:
+    """Chunks that have answers under way, some at a time, and the line of those that wait for that.
+
+    A turn that asks nothing needs no slot: the threads of a process are more than these, so that its decision
+    waits for nobody's answer.
+
+    Args:
+        size: chunks with answers under way, at most.
+        line: chunks that wait, at most.
+    """
+
+    def __init__(self, size: int, line: int) -> None:
+        self._free, self._longest = size, line
+        self._line = deque[Lease]()
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def taken(self, lease: Lease, should_stop: Callable[[Lease], bool]) -> Iterator[bool]:
+        """Waits for a slot; yields False if the line is full, or the chunk is to stop."""
+        with self._changed:
+            is_taken = self._free > 0 and not self._line
+            if not is_taken and len(self._line) < self._longest:
+                self._line.append(lease)
+                while not (is_taken := self._free > 0 and self._line[0] is lease) and not should_stop(lease):
+                    self._changed.wait(POLL_S)
+                self._line.remove(lease)
+            self._free -= is_taken
+            self._changed.notify_all()
+        try:
+            yield is_taken
+        finally:
+            with self._changed:
+                self._free += is_taken
+                self._changed.notify_all()
+
+
 class LiveClaim:
     """The live threads of one claim, executed in the chunk's thread.
 
     Args:
         process: whose ledger, loop, in-flight limit and upstreams are used.
+        slots: for chunks with answers under way.
         settings_of: finds the settings of a run with a model.
         lease: of the chunk.
         commit_in_batches: writes what is decided.
@@ -162,17 +205,18 @@ class LiveClaim:
     def __init__(
         self,
         process: WorkerProcess,
+        slots: AnswerSlots,
         settings_of: Callable[[str], LiveRun | None],
         lease: Lease,
         commit_in_batches: CommitInBatches,
     ) -> None:
-        self._process, self._settings_of = process, settings_of
+        self._process, self._slots, self._settings_of = process, slots, settings_of
         self._lease, self._commit_in_batches = lease, commit_in_batches
         self._loop = ClaimLoop(process, lease)
         own = settings_of(lease.run)
         self._free = min(process.in_flight.size, (own.concurrency if own else None) or process.in_flight.size)
         """How many more questions may be asked at a time."""
-        self._calls_until_s = monotonic() + MAX_CLAIM_S
+        self._calls_until_s = inf
         self._is_cut_short = False
         self._decided = list[tuple[LiveThread, LiveOutcome]]()
         self._ready = list[LiveThread]()
@@ -186,13 +230,20 @@ class LiveClaim:
         """Executes threads until each is done, parked, or to be returned.
 
         Returns:
-            When the first parked thread is due, epoch milliseconds; 0 when none is parked.
+            When the first thread that waits is due, epoch milliseconds; 0 when none does.
         """
         for thread in threads:
             self._decide(thread, None)
         self._commit()
+        if not self._ready:
+            return 0
         self._restore_tries()
-        self._loop.run(self, asyncio.Semaphore(self._free))
+        should_stop = self._process.leases.should_stop
+        with self._slots.taken(self._lease, should_stop) as is_taken:
+            if not is_taken:
+                return 0 if should_stop(self._lease) else now_ms() + PUT_ASIDE_MS
+            self._calls_until_s = monotonic() + MAX_CLAIM_S
+            self._loop.run(self, asyncio.Semaphore(self._free))
         is_cut = self._is_cut_short or self._loop.is_stopped
         return 0 if is_cut else min((thread.due_ms for thread in self._parked), default=0)
 

@@ -24,6 +24,7 @@ from shared.clock import now_ms
 from shared.codecs.turn_batches import Block, pack_block, unpack_batch
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import SIGNALS_ONCE
+from shared.kinds import TURNS
 from shared.ledger import Claim, ClaimedThread, PartCommit, ThreadCommit
 from shared.observability import tracing
 from shared.runs import RunStore
@@ -42,7 +43,8 @@ from worker.breakpoint.thread_decider import (
 )
 from worker.breakpoint.turn_wire import decode_turns
 from worker.executors.chunk import PREFIX, ChunkSummary, claim_chunk
-from worker.executors.live import DecidedThread, LiveClaim, open_live_thread
+from worker.executors.live import AnswerSlots, DecidedThread, LiveClaim, open_live_thread
+from worker.kinds import DECIDING
 from worker.lease_table import LOST, Lease
 from worker.process import WorkerProcess
 
@@ -86,6 +88,9 @@ class TurnsExecutor:
     def __init__(self, process: WorkerProcess, store: RunStore) -> None:
         self._process = process
         self._policy = lru_cache(POLICIES)(lambda run: policy_of(run, store.info(run).snapshot))
+        total, wanted = process.slots[TURNS], process.settings.turn_slots
+        answers = total if wanted is None else min(wanted, max(1, total - DECIDING))
+        self._answers = AnswerSlots(answers, max(0, total - answers - DECIDING))
         self._live_settings = lru_cache(POLICIES)(lambda run: LiveRun.from_snapshot(store.info(run).snapshot))
 
     def execute(self, lease: Lease) -> ChunkSummary:
@@ -147,7 +152,7 @@ class TurnsExecutor:
     ) -> tuple[int, bool]:
         """Executes live threads; returns the earliest due time, and whether any turn was committed."""
         write = partial(commit_in_batches, self._process, lease, summary)
-        live_claim = LiveClaim(self._process, self._live_settings, lease, write)
+        live_claim = LiveClaim(self._process, self._answers, self._live_settings, lease, write)
         threads = [
             open_live_thread(lease, claimed, batches, known, is_suspect=claim.suspect)
             for claimed, batches in live
