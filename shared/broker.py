@@ -182,6 +182,10 @@ class Publisher:
                 raise denied(error) from error
             return 0
 
+    def follow_master(self) -> bool:
+        """Publishes to the server that sentinels name; returns whether it is another since the last call."""
+        return self._app.wake_queues.follow_master()
+
     def _send(self, batch: Sequence[_Kept]) -> None:
         amqp, queues = self._app.amqp, self._app.wake_queues
         with self._app.producer_pool.acquire(block=True) as producer, queues.batch(producer):

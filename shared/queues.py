@@ -5,18 +5,18 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from math import inf
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from shared.keys import PREFIX
 from shared.kinds import Kind, all_kinds
+from shared.server.client import RedisTarget, follow_master
 from shared.server.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, TCP_OPTIONS
 
 if TYPE_CHECKING:
     import redis
     from kombu import Producer
-
-    from shared.server.client import RedisTarget
 
 BATCH_MESSAGES: Final = 500
 """Messages that travel in one round trip."""
@@ -38,11 +38,12 @@ class WakeQueues:
         client: a client of the same server; by default one is made when it is needed.
     """
 
-    def __init__(self, target: "RedisTarget", client: "redis.Redis | None" = None) -> None:
+    def __init__(self, target: RedisTarget, client: "redis.Redis | None" = None) -> None:
         self._target = target
         self._client = client
         self._own: redis.Redis | None = None
         self._published_s = monotonic()
+        self._master: tuple[str, int] | None = None
 
     def celery_settings(self) -> Mapping[str, object]:
         """Returns the Celery settings that depend on the server: URL, transport options and queues."""
@@ -78,6 +79,19 @@ class WakeQueues:
         self._published_s = now_s
         batch = producer.batch(BATCH_MESSAGES)  # type: ignore[attr-defined] # new in kombu 5.7, unknown to the stubs
         return cast("AbstractContextManager[object]", batch)
+
+    def follow_master(self) -> bool:
+        """Leaves a server that sentinels have replaced: nobody reads there what is published.
+
+        Returns:
+            Whether they have done so since the last call.
+        """
+        before = self._master
+        self._master = (follow_master(self._connected()) if self._target.is_watched else None) or before
+        has_moved = before is not None and self._master != before
+        if has_moved:
+            self._published_s = -inf
+        return has_moved
 
     def lengths(self) -> dict[Kind, int]:
         """Counts the wake-ups of each kind that no worker has taken yet.

@@ -8,6 +8,7 @@ Every access is under one lock, which is held for a few instructions only.
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -23,6 +24,8 @@ LOST = "lost"
 """Answer of the ledger for a lease that this process no longer holds."""
 POLL_S: Final = 0.05
 """How often `confirm` checks for the next renewal."""
+REMEMBERED: Final = 2_000
+"""Closed leases that are known by name."""
 
 
 @dataclass(slots=True)
@@ -68,6 +71,7 @@ class LeaseTable:
         self._serials = count(1)
         self._changed = threading.Condition()
         self._open: dict[str, Lease] = {}
+        self._closed = deque[tuple[float, HeldLease]](maxlen=REMEMBERED)
         self._is_draining = False
 
     @property
@@ -86,7 +90,14 @@ class LeaseTable:
         """Removes a lease, once the thread is done with its chunk or has returned it."""
         with self._changed:
             del self._open[lease.token]
+            self._closed.append((monotonic(), HeldLease(lease.run, lease.chunk, lease.token)))
             self._changed.notify_all()
+
+    def closed_within(self, seconds: float) -> list[HeldLease]:
+        """Lists the leases that were closed since so many seconds."""
+        since_s = monotonic() - seconds
+        with self._changed:
+            return [held for closed_s, held in self._closed if closed_s >= since_s]
 
     def held(self) -> list[HeldLease]:
         """Lists the leases that have to be renewed."""

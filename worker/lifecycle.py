@@ -14,7 +14,6 @@ import logging
 import os
 import signal
 import sys
-from functools import partial
 from math import inf
 from typing import Any
 
@@ -38,6 +37,7 @@ from worker.periodic_jobs import PeriodicJobs
 from worker.process import WorkerProcess
 from worker.talk import Talks
 from worker.tasks.execute_chunk import set_runner
+from worker.transport import end_waiting
 
 logger = logging.getLogger(__name__)
 _processes: list[WorkerProcess] = []
@@ -136,8 +136,17 @@ class Lifecycle(bootsteps.StartStopStep):
         signals.worker_ready.connect(_say_ready, weak=False)
         if connection.risk:
             logger.warning("redis at risk", extra={"reason": connection.risk})
-        follow = partial(follow_master, client) if connection.target.is_watched else None
-        self._jobs = PeriodicJobs(process, is_burst=self._burst, follow=follow)
+        is_watched = connection.target.is_watched or connection.broker.is_watched
+
+        def follow() -> None:
+            """Leaves masters that sentinels have replaced."""
+            if connection.target.is_watched:
+                follow_master(client)
+            if process.publisher.follow_master():
+                end_waiting(worker.consumer.connection)
+                process.repeat_returns()
+
+        self._jobs = PeriodicJobs(process, is_burst=self._burst, follow=follow if is_watched else None)
         self._jobs.start()
 
     def close(self, _worker: Any) -> None:

@@ -22,7 +22,7 @@ from typing import Final
 from shared.broker import Publisher
 from shared.errors import ProctorError, RedisRefusingError
 from shared.kinds import Kind
-from shared.ledger import Wake
+from shared.ledger import HeldLease, Wake
 from shared.ledger.ledger import Ledger
 from shared.observability import tracing
 from shared.processes.heartbeat import Heartbeat, sweep_dead
@@ -35,6 +35,8 @@ from worker.upstream.stack import UpstreamStack, release_permits_of
 
 EXIT_S: Final = 3.0
 """How long `exit_now` tries to return the leases; what it does not reach expires."""
+REPLACED_S: Final = 5.0
+"""How long a replaced master may have been taken for the master."""
 SLOT_POLL_S: Final = 0.2
 """How often a thread that waits for a slot of its kind checks whether the process drains."""
 
@@ -165,7 +167,14 @@ class WorkerProcess:
 
     def release_leases(self) -> None:
         """Returns every chunk that is still held; the ledger refuses later commits of its threads."""
-        for held in self.leases.held():
+        self._return(self.leases.held())
+
+    def repeat_returns(self) -> None:
+        """Returns chunks once more that a replaced master was told of; their leases would have to expire."""
+        self._return(self.leases.closed_within(REPLACED_S))
+
+    def _return(self, leases: Sequence[HeldLease]) -> None:
+        for held in leases:
             self.publish(self.ledger.commit(held.run, held.chunk, held.token, [], back=True).wakes)
 
     def replace_dead_workers(self) -> None:

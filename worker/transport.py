@@ -6,6 +6,7 @@ again, and Sentinel's.
 
 from contextlib import suppress
 from json import JSONDecodeError
+from socket import SHUT_RDWR
 from typing import Any
 
 from kombu import transport
@@ -138,6 +139,19 @@ class GuardedSentinelTransport(_Guarded, lists.SentinelTransport):  # type: igno
     """Redis lists on servers that sentinels watch."""
 
     Channel = GuardedSentinelChannel
+
+
+def end_waiting(connection: Any) -> None:
+    """Ends the wait of a consumer for messages, as a server does that goes away: Celery connects anew.
+
+    Args:
+        connection: kombu's, of the consumer; it may be used by another thread.
+    """
+    known = connection.transport.cycle._chan_to_sock  # noqa: SLF001 - kombu's own; its thread changes it
+    for (_channel, _client, command), waiting in [*known.items()]:
+        if command == "BRPOP":
+            with suppress(OSError):  # it has just gone
+                waiting.shutdown(SHUT_RDWR)
 
 
 def guard_transports() -> None:

@@ -443,7 +443,9 @@ def _waits(request: web.Request) -> bool:
 
 
 @asynccontextmanager
-async def running(access: Access, options: ServeOptions, host: str, port: int) -> AsyncIterator[str]:
+async def running(
+    access: Access, options: ServeOptions, host: str, port: int, care: Callable[[], object] = bool
+) -> AsyncIterator[str]:
     """Serves while the block runs; yields the base URL.
 
     Args:
@@ -451,6 +453,7 @@ async def running(access: Access, options: ServeOptions, host: str, port: int) -
         options: how turns are taken.
         host: address to listen on.
         port: where to listen; 0 takes a free one.
+        care: called each second in a thread; what it raises is logged.
 
     Raises:
         InfrastructureError: the port cannot be had.
@@ -459,10 +462,23 @@ async def running(access: Access, options: ServeOptions, host: str, port: int) -
     app = web.Application(middlewares=[service.guard], client_max_size=options.max_body_bytes)
     app.add_routes(service.routes())
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=options.grace_s)
+
+    async def take_care() -> None:
+        """Follows the masters that sentinels name, and does what the caller wants to be done."""
+        while True:
+            await asyncio.sleep(CARE_S)
+            try:
+                await asyncio.to_thread(access.follow_masters)
+                await asyncio.to_thread(care)
+            except ProctorError as error:
+                logger.warning("workers", extra={"reason": error.message})
+
     try:
         async with listening(runner, host, port) as url:
             service.start()
+            caring = asyncio.create_task(take_care())
             yield url
+            caring.cancel()
             await service.drain()
     finally:
         await service.close()
@@ -473,7 +489,7 @@ def serve(
     options: ServeOptions,
     address: tuple[str, int],
     on_ready: Callable[[str], None],
-    care: Callable[[], None],
+    care: Callable[[], object],
 ) -> None:
     """Serves until SIGINT or SIGTERM, then until accepted turns are decided.
 
@@ -482,29 +498,18 @@ def serve(
         options: how turns are taken.
         address: host and port to listen on; port 0 takes a free one.
         on_ready: called with the base URL once requests are accepted.
-        care: called each second in a thread; what it raises is logged.
+        care: see `running`.
 
     Raises:
         InfrastructureError: the port cannot be had.
     """
 
-    async def take_care() -> None:
-        """Looks after the workers each second."""
-        while True:
-            await asyncio.sleep(CARE_S)
-            try:
-                await asyncio.to_thread(care)
-            except ProctorError as error:
-                logger.warning("workers", extra={"reason": error.message})
-
     async def until_signalled() -> None:
         """Serves until SIGINT or SIGTERM."""
         stop = stop_signal()
-        async with running(access, options, *address) as url:
+        async with running(access, options, *address, care) as url:
             on_ready(url)
-            caring = asyncio.create_task(take_care())
             await stop.wait()
-            caring.cancel()
 
     sys.setswitchinterval(SWITCH_S)
     asyncio.run(until_signalled())

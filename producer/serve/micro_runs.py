@@ -20,7 +20,7 @@ from shared import keys
 from shared.clock import now_ms
 from shared.codecs.live_pieces import PIECE_START, LivePiece, decode_piece
 from shared.contracts.live_turns import LiveRun
-from shared.errors import UnknownRunError
+from shared.errors import ProctorError, UnknownRunError
 from shared.kinds import TURNS
 from shared.ledger import Keep
 from shared.ledger.bounds import FIRST_LAYOUT, TARGETS_LAYOUT
@@ -46,6 +46,12 @@ class TurnProblem(Struct, frozen=True):
 
     code: str
     message: str
+
+
+class LostTurnsError(ProctorError):
+    """Redis no longer has turns that it had confirmed: its data, or its master, was replaced."""
+
+    code = "turns_lost"
 
 
 class ServedTurn(NamedTuple):
@@ -199,11 +205,14 @@ class MicroRuns:
         """Reads the results of a run that has ended, in the order of its turns.
 
         Raises:
-            UnknownRunError: it is gone, or was ended without all results.
+            LostTurnsError: it is gone, or was ended without all results.
         """
         rows = self._rows(micro)
         if len(rows) < micro.total:
-            raise UnknownRunError(f"{micro.run} was removed, or ended without a result", run=micro.run)
+            raise LostTurnsError(
+                "the turns were lost with the Redis that had them, or their run was removed",
+                hint="send them again, with the same clientRequestId",
+            )
         return [served(row) for row in rows]
 
     def fold(self, run: str) -> None:

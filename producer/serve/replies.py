@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from producer.http_server import status_of
 from producer.serve.chat_packets import UnknownKeysError
-from producer.serve.micro_runs import ServedTurn
+from producer.serve.micro_runs import LostTurnsError, ServedTurn
 from producer.serve.thread_requests import ConditionError, UnknownThreadError
 from shared.errors import ProctorError
 
@@ -77,6 +77,7 @@ class DrainingError(ProctorError):
 _STATUSES: Final[Sequence[tuple[type[ProctorError], int]]] = (
     (QueueFullError, 429),
     (DrainingError, 503),
+    (LostTurnsError, 503),
     (UnknownThreadError, 404),
     (ConditionError, 412),
 )

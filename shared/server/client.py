@@ -128,15 +128,20 @@ def probe(target: RedisTarget, patience_s: float) -> str:
         client.close()
 
 
-def follow_master(client: "redis.Redis") -> None:
+def follow_master(client: "redis.Redis") -> tuple[str, int] | None:
     """Queries the sentinels for the master; if it has changed, connections to the old one are closed.
 
     A master that is replaced while it runs continues to accept writes for about 10 s, and loses them. Idle
     connections are closed at once, those in use after their call. If the sentinels do not answer, nothing
     changes: opening a new connection will raise the error.
+
+    Returns:
+        Where the master is; None if the sentinels do not answer.
     """
     from redis.exceptions import RedisError  # noqa: PLC0415 - start-up: see `RedisTarget.client`
 
     pool: Any = client.connection_pool  # redis-py has no types here
+    found: tuple[str, int] | None = None
     with suppress(RedisError):
-        pool.get_master_address()
+        found = pool.get_master_address()
+    return found

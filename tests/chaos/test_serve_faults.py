@@ -21,6 +21,8 @@ pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 CALLERS: Final = 8
 FROZEN_S: Final = 10.0
+NOTICED_S: Final = 3.0
+"""After so long a new master is promoted, and servers and workers have noticed."""
 IDLE: Final = 10_000
 """Connections; both ends together need twice as many open files."""
 HALVES: Final = 100
@@ -101,6 +103,24 @@ def test_servers_follow_a_new_master(
         callers.await_more(20)
     logger.info("fail-over: %s, slowest %.2f s", dict(callers.outcomes), callers.slowest_s)
     callers.check()
+
+
+def test_servers_leave_an_old_master_that_still_takes_writes(
+    new_redis_server: Callable[..., RedisServer], processes: Processes, tmp_path: Path
+) -> None:
+    """Without that protection writes are lost; people are answered long before the old master has gone."""
+    group = Group(new_redis_server, processes, tmp_path)
+    processes.env["PROCTOR_REDIS_URL"] = group.url
+    start_worker(processes, "-Q", "turns")
+    with Callers([Server.started(processes)], 2) as callers:
+        callers.await_more(20)
+        group.fail_over()
+        stays(lambda: None, NOTICED_S)
+        callers.await_more(20, 6.0)
+        with pytest.raises(AssertionError):
+            group.has_changed_places()
+    logger.info("fail-over: %s, slowest %.2f s", dict(callers.outcomes), callers.slowest_s)
+    assert set(callers.outcomes) <= {"200", "503"}
 
 
 def test_callers_who_say_nothing_or_half_of_it_cost_nobody_else(town: Town) -> None:

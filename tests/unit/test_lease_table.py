@@ -27,6 +27,8 @@ def test_only_what_the_ledger_gave_us_is_renewed() -> None:
     assert table.held() == [HeldLease("r", "0", lease.token)]
     table.close(lease)
     assert table.held() == []
+    assert table.closed_within(60) == [HeldLease("r", "0", lease.token)]
+    assert table.closed_within(-1) == []
 
 
 def test_news_of_a_run_reach_its_chunks() -> None:
