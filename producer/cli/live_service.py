@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,14 +15,14 @@ from msgspec.structs import replace
 from producer.cli.local.local_workers import LocalWorkers
 from producer.cli.options.choices import read_live_run
 from producer.cli.options.run_options import ModelOptions
+from producer.cli.options.shared_options import ServedOptions
 from producer.cli.session import Session
-from producer.forecasts import missing_keys
+from producer.forecasts import MissingKeys, missing_keys
 from producer.serve import http_service
 from producer.serve.tokens import DEFAULT_NAMESPACE, Tokens, new_token, read_tokens
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.kinds import TURNS
 from shared.ledger import Keep
-from shared.server.client import follow_master
 from shared.settings import variable_of
 
 
@@ -45,13 +46,46 @@ def shown(ready: ServeReady) -> str:
     return f"{ready.url}  token {ready.token}" if ready.token else ready.url
 
 
+class Requested(NamedTuple):
+    """What the options ask for."""
+
+    token: str | None
+    """The one that was made; None where a file has them."""
+    options: http_service.ServeOptions
+    missing: MissingKeys | None
+    """What workers that are started here would lack."""
+
+
+def requested(session: Session, served: ServedOptions, models: ModelOptions) -> Requested:
+    """Reads the options; workers that are started after it have slots for the model's answers.
+
+    Raises:
+        UsageError: the options of the model cannot be used.
+        ConfigError: the file of tokens cannot be used.
+    """
+    asked = read_live_run(models)
+    # What one person was told is no answer for another, and would be kept for a month.
+    live = asked and replace(asked, use_cache=False)
+    token = None if served.tokens else new_token()
+    tokens = read_tokens(Path(served.tokens)) if served.tokens else Tokens({str(token): DEFAULT_NAMESPACE})
+    for warning in tokens.warnings:
+        session.output.warn(warning)
+    usual, texts_ttl_s = Keep(), session.settings.texts_ttl_s
+    longest_ms = usual.turns_ms if texts_ttl_s is None else 1000 * texts_ttl_s
+    keep = usual._replace(turns=served.keep_turns, turns_ms=min(usual.turns_ms, longest_ms))
+    if live is not None:
+        os.environ.setdefault(variable_of("turn_slots"), str(TURN_SLOTS))
+    missing = missing_keys([live.target], os.environ) if live else None
+    options = http_service.ServeOptions(tokens, SummaryPolicy.GUARDRAIL.value, live, keep=keep)
+    return Requested(token, options, missing)
+
+
 def serve(
     session: Session,
     address: tuple[str, int],
-    tokens_file: Path | None,
+    served: ServedOptions,
     models: ModelOptions,
     *,
-    keep_turns: int,
     processes: int | None,
 ) -> int:
     """Serves until a signal.
@@ -61,59 +95,42 @@ def serve(
         ConfigError: the file of tokens cannot be used.
         InfrastructureError: the port cannot be had, or workers cannot be started.
     """
-    asked = read_live_run(models)
-    # What one person was told is no answer for another, and would be kept for a month.
-    live = asked and replace(asked, use_cache=False)
-    missing = missing_keys([live.target], os.environ) if live else None
-    token, tokens = _tokens(session, tokens_file)
+    asked = requested(session, served, models)
     access = session.access.connect()
-    if live is not None:  # for the workers that are started here
-        os.environ.setdefault(variable_of("turn_slots"), str(TURN_SLOTS))
     with LocalWorkers(
         session, [TURNS], processes=1 if processes is None else processes, in_flight=None
     ) as workers:
         if processes is not None or not access.count_workers(TURNS):
-            if missing is not None and processes != 0:
-                raise missing.as_error()
+            if asked.missing is not None and processes != 0:
+                raise asked.missing.as_error()
             workers.start()
         workers.wait_until_alive()
 
         def tell(url: str) -> None:
-            ready = ServeReady(url, token)
+            ready = ServeReady(url, asked.token)
             if session.options.json:
                 session.output.document(ready)
             else:
                 session.output.data(shown(ready))
                 session.output.note("Ctrl-C ends it, once accepted turns are decided")
 
-        def care() -> None:
-            """Follows the sentinels' master, and keeps workers alive."""
-            if access.connection.target.is_watched:
-                follow_master(access.client)
-            workers.ensure_running()
-
-        keep = _keep(session)._replace(turns=keep_turns)
-        options = http_service.ServeOptions(tokens, SummaryPolicy.GUARDRAIL.value, live, keep=keep)
-        http_service.serve(access, options, address, tell, care)
+        http_service.serve(access, asked.options, address, tell, workers.ensure_running)
     return 0
 
 
 @contextmanager
-def serving(session: Session, address: tuple[str, int], tokens_file: Path | None) -> Iterator[ServeReady]:
+def serving(session: Session, address: tuple[str, int], asked: Requested) -> Iterator[None]:
     """Serves from a thread of this process while the block runs, and drains at its end; starts no worker.
 
     Raises:
-        ConfigError: the file of tokens cannot be used.
         InfrastructureError: the port cannot be had.
     """
-    token, tokens = _tokens(session, tokens_file)
-    options = http_service.ServeOptions(tokens, SummaryPolicy.GUARDRAIL.value, keep=_keep(session))
     access, stop = session.access.connect(), asyncio.Event()
     listens: Future[tuple[str, asyncio.AbstractEventLoop]] = Future()
 
     async def serve_until_stopped() -> None:
         """Tells the address, and serves until `stop` is set."""
-        async with http_service.running(access, options, *address) as url:
+        async with http_service.running(access, asked.options, *address) as url:
             listens.set_result((url, asyncio.get_running_loop()))
             await stop.wait()
 
@@ -126,24 +143,9 @@ def serving(session: Session, address: tuple[str, int], tokens_file: Path | None
     thread = Thread(target=work, name="serve", daemon=True)
     thread.start()
     url, loop = listens.result()
+    session.output.note(f"serve    {shown(ServeReady(url, asked.token))}")
     try:
-        yield ServeReady(url, token)
+        yield
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join()
-
-
-def _tokens(session: Session, file: Path | None) -> tuple[str | None, Tokens]:
-    """Reads the file of tokens, or makes a token; warns of unsafe ones."""
-    token = None if file else new_token()
-    tokens = Tokens({token: DEFAULT_NAMESPACE}) if token else read_tokens(Path(str(file)))
-    for warning in tokens.warnings:
-        session.output.warn(warning)
-    return token, tokens
-
-
-def _keep(session: Session) -> Keep:
-    """Returns how much is kept: no text longer than texts are."""
-    usual, texts_ttl_s = Keep(), session.settings.texts_ttl_s
-    longest_ms = usual.turns_ms if texts_ttl_s is None else 1000 * texts_ttl_s
-    return usual._replace(turns_ms=min(usual.turns_ms, longest_ms))

@@ -1,6 +1,7 @@
 """The first minutes with Proctor: demo, init, and the example files themselves."""
 
 import json
+import re
 import signal
 import socket
 from pathlib import Path
@@ -8,9 +9,11 @@ from typing import Final
 
 import pytest
 
+from proctor import Producer
 from producer.load.source import Source
 from producer.sample_api.server import in_background
 from tests.support.cli import Cli
+from tests.support.model_server import ModelServer, Say
 from tests.support.processes import marked_processes
 from tests.support.tree import ROOT
 from tests.support.turn_files import read_turns
@@ -139,12 +142,27 @@ def test_up_starts_everything_and_ends_in_order(cli: Cli) -> None:
     cli.eventually(lambda: set(marked_processes()) <= before)
 
 
-def test_up_obeys_sigterm(cli: Cli) -> None:
-    """A service manager's SIGTERM ends `up` with code 0."""
-    up = cli.start("up", "--processes", "1", "--no-flower", "--metrics-port", "0")
-    up.wait_for("ready", within_s=20)
-    up.terminate()
-    assert up.wait(15) == 0
+def test_up_serves_a_model_and_obeys_sigterm(cli: Cli, tmp_path: Path) -> None:
+    """`up --serve` has the options of `serve`; a service manager's SIGTERM ends it with code 0."""
+    alone = cli("up", "--model", "parrot")
+    assert (alone.code, alone.err.splitlines()[0]) == (2, "error: --model is for turns over HTTP")
+    keyless = cli("up", "--serve", "--serve-port", "0", "--model", "openai/gpt-4o-mini", "--no-flower")
+    assert (keyless.code, "OPENAI_API_KEY" in keyless.err) == (2, True)
+    tokens = tmp_path / "tokens"
+    tokens.write_text("0123456789abcdef shop\n")
+    tokens.chmod(0o600)
+    answer = json.dumps({"response": "Plan B.", "affect_signal": None, "shape": None})
+    with ModelServer(lambda _prompt, _nth: Say(answer)) as model:
+        asked = ("--model", "parrot", "--api-base", model.api_base, "--tokens", tokens)
+        ports = ("--no-flower", "--no-metrics", "--serve", "--serve-port", "0")
+        up = cli.start("up", "--processes", "1", *ports, *asked)
+        up.wait_for("serve    http", within_s=30)
+        [url] = re.findall(r"serve +(http\S+)", up.errors)
+        with Producer(url, "0123456789abcdef") as turns:
+            decided = turns.send({"threadId": "t", "message": "Which plan?"}).result(30)
+        assert (decided.decision, decided.response) == ("should", "Plan B.")
+        up.terminate()
+        assert up.wait(15) == 0
 
 
 PORTS: Final = (

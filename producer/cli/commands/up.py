@@ -1,8 +1,6 @@
 """`proctor up`: Redis, workers, Flower and metrics in the foreground, ended in order by one Ctrl-C."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
+from contextlib import AbstractContextManager, nullcontext
 
 import click
 
@@ -19,8 +17,12 @@ from producer.cli.local.child_processes import (
 )
 from producer.cli.options.global_options import allow_code_option
 from producer.cli.options.global_options import command as declare
+from producer.cli.options.option_groups import given_flags
+from producer.cli.options.run_options import ModelOptions
+from producer.cli.options.shared_options import ServedOptions, served_options
 from producer.cli.session import Session, pass_session
 from producer.text import plural
+from shared.errors import UsageError
 from shared.processes.own_modules import PACKAGES_ROOT
 from shared.settings import Settings, variable_of
 
@@ -65,13 +67,7 @@ LOOPBACK = "127.0.0.1"
     show_default=True,
     help="Port of --serve; 0: a free one.",
 )
-@click.option(
-    "--tokens",
-    "tokens_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Tokens of callers of --serve [default: one token, which is printed].",
-)
+@served_options
 @pass_session
 def command(
     session: Session,
@@ -84,7 +80,8 @@ def command(
     no_metrics: bool,
     serves: bool,
     serve_port: int,
-    tokens_file: Path | None,
+    served: ServedOptions,
+    models: ModelOptions,
 ) -> int:
     """Run Redis, workers, Flower and the metrics exporter together until Ctrl-C.
 
@@ -93,6 +90,9 @@ def command(
     For one machine: `proctor submit FILE` in another terminal finds them, as every command does. Without a
     URL the Redis is the embedded one of the data folder.
     """
+    given = [*given_flags(served), *given_flags(models)]
+    if given and not serves:
+        raise UsageError(f"{given[0]} is for turns over HTTP", hint="add --serve")
     for is_used, option, port in (
         (not no_flower, "--flower-port", flower_port),
         (not no_metrics, "--metrics-port", metrics_port),
@@ -101,6 +101,7 @@ def command(
         if is_used:
             check_port(LOOPBACK, port, option=option)
     settings, output, connection = session.settings, session.output, session.access.connection
+    service = _service(session, (LOOPBACK, serve_port), served, models) if serves else nullcontext()
     with _metrics(session, None if no_metrics else metrics_port) as taken, ProcessGroup(output) as together:
         output.note(f"Redis    {connection.target.display}{' (embedded)' if connection.embedded else ''}")
         output.note(f"workers  {plural(processes or settings.processes, 'process')}")
@@ -117,7 +118,7 @@ def command(
                     READY_S
                 )  # Flower asks workers at its start, and warns of those that are silent
                 together.add(_flower(settings, flower_port))
-            with _serving(session, serve_port, tokens_file) if serves else nullcontext():
+            with service:
                 together.watch(essential="workers")
         except TerminatedError:
             return 0
@@ -152,14 +153,16 @@ def _metrics(session: Session, port: int | None) -> "AbstractContextManager[int 
     return serving(session.access.client, LOOPBACK, port)
 
 
-@contextmanager
-def _serving(session: Session, port: int, tokens_file: Path | None) -> Iterator[None]:
+def _service(
+    session: Session, address: tuple[str, int], served: ServedOptions, models: ModelOptions
+) -> "AbstractContextManager[object]":
     """Decides turns over HTTP from a thread of this process; at the end it drains before the workers do."""
     from producer.cli import live_service  # noqa: PLC0415 - start-up: aiohttp costs 150 ms
 
-    with live_service.serving(session, (LOOPBACK, port), tokens_file) as ready:
-        session.output.note(f"serve    {live_service.shown(ready)}")
-        yield
+    asked = live_service.requested(session, served, models)
+    if asked.missing is not None:
+        raise asked.missing.as_error()
+    return live_service.serving(session, address, asked)
 
 
 def _flower(settings: Settings, port: int) -> Child:

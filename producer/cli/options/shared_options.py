@@ -144,6 +144,39 @@ def submit_options(handler: Callable[..., Any]) -> Callable[..., Any]:
     return handler
 
 
+@dataclass(frozen=True, slots=True)
+class ServedOptions:
+    """Who may send turns over HTTP, and what is kept of them."""
+
+    tokens: str | None = option(
+        "--tokens",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Tokens of callers, each with its namespace [default: one token, which is printed].",
+    )
+    keep_turns: int = option(
+        "--keep-turns",
+        type=click.IntRange(1),
+        default=100_000,
+        show_default=True,
+        metavar="N",
+        help="Latest turns to keep in full, with the requests that they answered, for a day at most.",
+    )
+
+
+def served_options(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of a service that decides turns; the command gets `served` and `models`."""
+    with_models = option_group(
+        "models",
+        ModelOptions,
+        models="Model that answers turns over HTTP; without one they are decided only.",
+        temperature="Sampling temperature [default: the provider's].",
+        max_cost=None,
+        no_cache=None,
+    )
+    return option_group("served", ServedOptions)(with_models(handler))
+
+
 def config_option(function: F) -> F:
     """Adds `-c`, which names the file as the validation document does."""
     return click.option(
