@@ -170,10 +170,7 @@ class Access:
 
     def follow_masters(self) -> None:
         """Leaves servers that sentinels have replaced; to be called each second by what runs for long."""
-        from shared.server.client import follow_master  # noqa: PLC0415 - start-up: `--help` must not load redis
-
-        if self.connection.target.is_watched:
-            follow_master(self.client)
+        self.connection.target.follow_master(self.client)
         self.publisher.follow_master()
 
     def count_workers(self, kind: Kind, layout: int = 0) -> int:

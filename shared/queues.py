@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from shared.keys import PREFIX
 from shared.kinds import Kind, all_kinds
-from shared.server.client import RedisTarget, follow_master
 from shared.server.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, TCP_OPTIONS
 
 if TYPE_CHECKING:
     import redis
     from kombu import Producer
+
+    from shared.server.client import RedisTarget
 
 BATCH_MESSAGES: Final = 500
 """Messages that travel in one round trip."""
@@ -38,7 +39,7 @@ class WakeQueues:
         client: a client of the same server; by default one is made when it is needed.
     """
 
-    def __init__(self, target: RedisTarget, client: "redis.Redis | None" = None) -> None:
+    def __init__(self, target: "RedisTarget", client: "redis.Redis | None" = None) -> None:
         self._target = target
         self._client = client
         self._own: redis.Redis | None = None
@@ -87,7 +88,7 @@ class WakeQueues:
             Whether they have done so since the last call.
         """
         before = self._master
-        self._master = (follow_master(self._connected()) if self._target.is_watched else None) or before
+        self._master = self._target.follow_master(self._connected()) or before
         has_moved = before is not None and self._master != before
         if has_moved:
             self._published_s = -inf

@@ -2,13 +2,20 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
+
+from worker.lease_table import Lease
 
 SPARE: Final = 2
 """One more item is claimed for this many that may run."""
 POLL_S: Final = 0.2
 """How often a blocked `acquire` checks whether it is to give up."""
+DECIDING: Final = 2
+"""Chunks of turns that are decided at a time. Deciding is CPU work: a second one covers Redis' answers, a
+third would wait and hold memory."""
 
 
 class InFlightLimit:
@@ -77,3 +84,40 @@ class Admission:
     def close(self) -> None:
         """Returns all that are left."""
         self.release(self._left)
+
+
+class AnswerSlots:
+    """Chunks that have answers under way, some at a time, and the line of those that wait for that.
+
+    A turn that asks nothing needs no slot: the threads of a process are more than these, so that its decision
+    waits for nobody's answer.
+
+    Args:
+        threads: chunks of turns that the process works on at a time.
+        wanted: chunks with answers under way, at most; None: all of them.
+    """
+
+    def __init__(self, threads: int, wanted: int | None) -> None:
+        self._free = threads if wanted is None else min(wanted, max(1, threads - DECIDING))
+        self._longest = max(0, threads - DECIDING - self._free)
+        self._line = deque[Lease]()
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def taken(self, lease: Lease, should_stop: Callable[[Lease], bool]) -> Iterator[bool]:
+        """Waits for a slot; yields False if the line is full, or the chunk is to stop."""
+        with self._changed:
+            is_taken = self._free > 0 and not self._line
+            if not is_taken and len(self._line) < self._longest:
+                self._line.append(lease)
+                while not (is_taken := self._free > 0 and self._line[0] is lease) and not should_stop(lease):
+                    self._changed.wait(POLL_S)
+                self._line.remove(lease)
+            self._free -= is_taken
+            self._changed.notify_all()
+        try:
+            yield is_taken
+        finally:
+            with self._changed:
+                self._free += is_taken
+                self._changed.notify_all()

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from shared.kinds import CASES, QUERIES, TURNS, Kind
+from worker.in_flight_limit import DECIDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 MOST_THREADS: Final = 64
 """Threads of Celery's pool: each holds one chunk, and a chunk holds many items."""
-DECIDING: Final = 2
-"""Chunks of turns that are decided at a time. Deciding is CPU work: a second one covers Redis' answers, a
-third would wait and hold memory."""
 
 WORKER_MODULES: Final = (
     "billiard.pool",

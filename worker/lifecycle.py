@@ -14,6 +14,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -28,7 +29,6 @@ from shared.ledger.ledger import Ledger
 from shared.ledger.times import Times
 from shared.observability import tracing
 from shared.runs import RunStore
-from shared.server.client import follow_master
 from shared.server.in_use import Connection, resolve_target
 from shared.settings import Settings
 from worker.executors.chunk import ChunkRunner, trace_parents
@@ -136,17 +136,9 @@ class Lifecycle(bootsteps.StartStopStep):
         signals.worker_ready.connect(_say_ready, weak=False)
         if connection.risk:
             logger.warning("redis at risk", extra={"reason": connection.risk})
-        is_watched = connection.target.is_watched or connection.broker.is_watched
-
-        def follow() -> None:
-            """Leaves masters that sentinels have replaced."""
-            if connection.target.is_watched:
-                follow_master(client)
-            if process.publisher.follow_master():
-                end_waiting(worker.consumer.connection)
-                process.repeat_returns()
-
-        self._jobs = PeriodicJobs(process, is_burst=self._burst, follow=follow if is_watched else None)
+        self._jobs = PeriodicJobs(
+            process, is_burst=self._burst, follow=_follower(worker, process, connection)
+        )
         self._jobs.start()
 
     def close(self, _worker: Any) -> None:
@@ -165,6 +157,19 @@ class Lifecycle(bootsteps.StartStopStep):
     def terminate(self, worker: Any) -> None:
         """Ends in the same way, since a threads pool cannot be cut short."""
         self.stop(worker)
+
+
+def _follower(worker: Any, process: WorkerProcess, connection: Connection) -> Callable[[], None] | None:
+    """Returns what leaves masters that sentinels have replaced; None without sentinels."""
+
+    def follow() -> None:
+        """Asks the sentinels."""
+        connection.target.follow_master(process.ledger.caller.client)
+        if process.publisher.follow_master():
+            end_waiting(worker.consumer.connection)
+            process.repeat_returns()
+
+    return follow if connection.target.is_watched or connection.broker.is_watched else None
 
 
 def _stop_consuming(worker: Any) -> None:

@@ -6,7 +6,7 @@
     renewer    each second: one `renew` for every lease of the process; brings back the states of the runs,
                so that pause and cancel reach the chunks in work within about a second
     retention  each minute, with a retention of texts: deletes those of runs that ended before it
-    sentinel   each second, behind sentinels: queries the master, see `shared.server.client.follow_master`
+    sentinel   each second, behind sentinels: queries the master, see `RedisTarget.follow_master`
 
 They are threads of their own because publishing may wait for a broker that is away, and a lease must not.
 """

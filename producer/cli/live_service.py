@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from producer.cli.options.run_options import ModelOptions
 from producer.cli.options.shared_options import ServedOptions
 from producer.cli.session import Session
 from producer.forecasts import MissingKeys, missing_keys
+from producer.http_server import stop_signal
 from producer.serve import http_service
 from producer.serve.tokens import DEFAULT_NAMESPACE, Tokens, new_token, read_tokens
 from shared.contracts.turn_vocabulary import SummaryPolicy
@@ -33,6 +35,9 @@ class ServeReady(Struct, frozen=True):
     token: str | None
 
 
+SWITCH_S = 0.0005
+"""How long a thread with an answer of Redis waits for the event loop: Python's own 5 ms would be spent
+several times on the way of a turn."""
 TURN_SLOTS = 32
 """Answers that a worker process started here has under way at a time, unless the environment has a number."""
 
@@ -114,7 +119,15 @@ def serve(
                 session.output.data(shown(ready))
                 session.output.note("Ctrl-C ends it, once accepted turns are decided")
 
-        http_service.serve(access, asked.options, address, tell, workers.ensure_running)
+        async def until_signalled() -> None:
+            """Serves until SIGINT or SIGTERM."""
+            stop = stop_signal()
+            async with http_service.running(access, asked.options, *address, workers.ensure_running) as url:
+                tell(url)
+                await stop.wait()
+
+        sys.setswitchinterval(SWITCH_S)
+        asyncio.run(until_signalled())
     return 0
 
 

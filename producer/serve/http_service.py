@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from producer import api, api_async
 from producer.access import Access
 from producer.documents import as_json
 from producer.following.events import as_line
-from producer.http_server import listening, stop_signal
+from producer.http_server import listening
 from producer.load.source import Source
 from producer.options import SubmitOptions, SubmittedRun
 from producer.serve.chat_packets import ChatPacket, read_packet, reply_of
@@ -54,9 +53,6 @@ OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json
 """What is answered without a token."""
 NAMESPACE: Final = "namespace"
 CARE_S: Final = 1.0
-SWITCH_S: Final = 0.0005
-"""How long a thread with an answer of Redis waits for the event loop: Python's own 5 ms would be spent
-several times on the way of a turn."""
 FILE: Final = "input"
 """What a body is called that is submitted as a run and has no name."""
 REMOVALS: Final = 40
@@ -482,34 +478,3 @@ async def running(
             await service.drain()
     finally:
         await service.close()
-
-
-def serve(
-    access: Access,
-    options: ServeOptions,
-    address: tuple[str, int],
-    on_ready: Callable[[str], None],
-    care: Callable[[], object],
-) -> None:
-    """Serves until SIGINT or SIGTERM, then until accepted turns are decided.
-
-    Args:
-        access: access to Redis, connected.
-        options: how turns are taken.
-        address: host and port to listen on; port 0 takes a free one.
-        on_ready: called with the base URL once requests are accepted.
-        care: see `running`.
-
-    Raises:
-        InfrastructureError: the port cannot be had.
-    """
-
-    async def until_signalled() -> None:
-        """Serves until SIGINT or SIGTERM."""
-        stop = stop_signal()
-        async with running(access, options, *address, care) as url:
-            on_ready(url)
-            await stop.wait()
-
-    sys.setswitchinterval(SWITCH_S)
-    asyncio.run(until_signalled())

@@ -88,6 +88,28 @@ class RedisTarget:
         """Whether sentinels may make another server the master."""
         return self.url.scheme == "sentinel"
 
+    def follow_master(self, client: "redis.Redis") -> tuple[str, int] | None:
+        """Queries the sentinels for the master; if it has changed, connections to the old one are closed.
+
+        A master that is replaced while it runs continues to accept writes for about 10 s, and loses them.
+        Idle connections are closed at once, those in use after their call. If the sentinels do not answer,
+        nothing changes: opening a new connection will raise the error.
+
+        Args:
+            client: of this server.
+
+        Returns:
+            Where the master is; None if the sentinels do not answer, and for a server without any.
+        """
+        from redis.exceptions import RedisError  # noqa: PLC0415 - start-up: see `client`
+
+        pool: Any = client.connection_pool  # redis-py has no types here
+        found: tuple[str, int] | None = None
+        if self.is_watched:
+            with suppress(RedisError):
+                found = pool.get_master_address()
+        return found
+
     def _client_by_sentinel(self, options: dict[str, Any]) -> "redis.Redis":
         from redis.sentinel import Sentinel  # noqa: PLC0415 - start-up: see `client`
 
@@ -126,22 +148,3 @@ def probe(target: RedisTarget, patience_s: float) -> str:
         return check_server(client)
     finally:
         client.close()
-
-
-def follow_master(client: "redis.Redis") -> tuple[str, int] | None:
-    """Queries the sentinels for the master; if it has changed, connections to the old one are closed.
-
-    A master that is replaced while it runs continues to accept writes for about 10 s, and loses them. Idle
-    connections are closed at once, those in use after their call. If the sentinels do not answer, nothing
-    changes: opening a new connection will raise the error.
-
-    Returns:
-        Where the master is; None if the sentinels do not answer.
-    """
-    from redis.exceptions import RedisError  # noqa: PLC0415 - start-up: see `RedisTarget.client`
-
-    pool: Any = client.connection_pool  # redis-py has no types here
-    found: tuple[str, int] | None = None
-    with suppress(RedisError):
-        found = pool.get_master_address()
-    return found

@@ -4,16 +4,18 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 from redis.exceptions import ConnectionError as NoConnectionError
 
 from shared.queues import WakeQueues
-from shared.server.client import RedisTarget, follow_master
+from shared.server.client import RedisTarget
 from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer
 from worker.transport import end_waiting
+
+WATCHED: Final = RedisTarget.parse("sentinel://one/main")
 
 
 class Group(NamedTuple):
@@ -38,7 +40,7 @@ class Group(NamedTuple):
 def group(redis_server: RedisServer) -> Iterator[Group]:
     """A server whose sentinels are in the test."""
     port = free_port()
-    with redis_server.client() as admin, closing(RedisTarget.parse("sentinel://one/main").client()) as client:
+    with redis_server.client() as admin, closing(WATCHED.client()) as client:
         admin.config_set("port", port)
         found = Group([("127.0.0.1", port)], client)
         found.client.connection_pool.proxy.sentinel_manager = found
@@ -51,23 +53,23 @@ def test_connections_to_a_replaced_master_are_closed(group: Group) -> None:
     pool = group.client.connection_pool
     in_use, idle = pool.get_connection(), pool.get_connection()
     pool.release(idle)
-    assert follow_master(group.client) == group.named[0]
+    assert WATCHED.follow_master(group.client) == group.named[0]
     assert idle._sock is not None
     group.move()
-    assert follow_master(group.client) == group.named[-1]
+    assert WATCHED.follow_master(group.client) == group.named[-1]
     assert (idle._sock, in_use._sock is None) == (None, False)
     pool.release(in_use)
     assert in_use._sock is None
     assert group.client.ping()
     assert idle.host == "localhost"
     group.named.clear()
-    assert follow_master(group.client) is None
+    assert WATCHED.follow_master(group.client) is None
     assert idle._sock is not None
 
 
 def test_wake_ups_go_to_the_new_master_at_once(group: Group) -> None:
     """A change is told once, and what is published next takes a new connection."""
-    queues = WakeQueues(RedisTarget.parse("sentinel://one/main"), group.client)
+    queues = WakeQueues(WATCHED, group.client)
     closed = list[bool]()
     pool = SimpleNamespace(disconnect=lambda **_: closed.append(True))
     producer: Any = SimpleNamespace(channel=SimpleNamespace(pool=pool), batch=lambda _: None)

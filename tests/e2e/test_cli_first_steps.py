@@ -146,8 +146,9 @@ def test_up_serves_a_model_and_obeys_sigterm(cli: Cli, tmp_path: Path) -> None:
     """`up --serve` has the options of `serve`; a service manager's SIGTERM ends it with code 0."""
     alone = cli("up", "--model", "parrot")
     assert (alone.code, alone.err.splitlines()[0]) == (2, "error: --model is for turns over HTTP")
-    keyless = cli("up", "--serve", "--serve-port", "0", "--model", "openai/gpt-4o-mini", "--no-flower")
-    assert (keyless.code, "OPENAI_API_KEY" in keyless.err) == (2, True)
+    for command in (("up", "--serve", "--serve-port", "0", "--no-flower"), ("serve", "--port", "0")):
+        keyless = cli(*command, "--model", "openai/gpt-4o-mini", "--processes", "1")
+        assert (keyless.code, "OPENAI_API_KEY" in keyless.err) == (2, True)
     tokens = tmp_path / "tokens"
     tokens.write_text("0123456789abcdef shop\n")
     tokens.chmod(0o600)

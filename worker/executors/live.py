@@ -13,10 +13,7 @@ runs have their turn.
 
 import asyncio
 import logging
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from math import inf
 from time import monotonic
@@ -33,8 +30,9 @@ from worker.breakpoint.live_decisions import INTERNAL, LiveOutcome, ModelAnswer,
 from worker.breakpoint.prompt import TurnPrompt
 from worker.breakpoint.thread_decider import Batch, Refusal, ThreadOutcome
 from worker.breakpoint.trace import TracedCall
-from worker.executors.claim_loop import POLL_S, ClaimLoop, Finished, PoolItem
+from worker.executors.claim_loop import ClaimLoop, Finished, PoolItem
 from worker.executors.piece_sender import PieceSender
+from worker.in_flight_limit import AnswerSlots
 from worker.lease_table import LOST, Lease
 from worker.logs import structlog
 from worker.outcomes import Broken, Deferred, Done, EndRun, Released
@@ -153,42 +151,6 @@ class CommitInBatches(Protocol):
             decided: the threads.
             hold: whether to keep them locked.
         """
-
-
-class AnswerSlots:
-    """Chunks that have answers under way, some at a time, and the line of those that wait for that.
-
-    A turn that asks nothing needs no slot: the threads of a process are more than these, so that its decision
-    waits for nobody's answer.
-
-    Args:
-        size: chunks with answers under way, at most.
-        line: chunks that wait, at most.
-    """
-
-    def __init__(self, size: int, line: int) -> None:
-        self._free, self._longest = size, line
-        self._line = deque[Lease]()
-        self._changed = threading.Condition()
-
-    @contextmanager
-    def taken(self, lease: Lease, should_stop: Callable[[Lease], bool]) -> Iterator[bool]:
-        """Waits for a slot; yields False if the line is full, or the chunk is to stop."""
-        with self._changed:
-            is_taken = self._free > 0 and not self._line
-            if not is_taken and len(self._line) < self._longest:
-                self._line.append(lease)
-                while not (is_taken := self._free > 0 and self._line[0] is lease) and not should_stop(lease):
-                    self._changed.wait(POLL_S)
-                self._line.remove(lease)
-            self._free -= is_taken
-            self._changed.notify_all()
-        try:
-            yield is_taken
-        finally:
-            with self._changed:
-                self._free += is_taken
-                self._changed.notify_all()
 
 
 class LiveClaim:

@@ -43,8 +43,8 @@ from worker.breakpoint.thread_decider import (
 )
 from worker.breakpoint.turn_wire import decode_turns
 from worker.executors.chunk import PREFIX, ChunkSummary, claim_chunk
-from worker.executors.live import AnswerSlots, DecidedThread, LiveClaim, open_live_thread
-from worker.kinds import DECIDING
+from worker.executors.live import DecidedThread, LiveClaim, open_live_thread
+from worker.in_flight_limit import AnswerSlots
 from worker.lease_table import LOST, Lease
 from worker.process import WorkerProcess
 
@@ -88,9 +88,7 @@ class TurnsExecutor:
     def __init__(self, process: WorkerProcess, store: RunStore) -> None:
         self._process = process
         self._policy = lru_cache(POLICIES)(lambda run: policy_of(run, store.info(run).snapshot))
-        total, wanted = process.slots[TURNS], process.settings.turn_slots
-        answers = total if wanted is None else min(wanted, max(1, total - DECIDING))
-        self._answers = AnswerSlots(answers, max(0, total - answers - DECIDING))
+        self._answers = AnswerSlots(process.slots[TURNS], process.settings.turn_slots)
         self._live_settings = lru_cache(POLICIES)(lambda run: LiveRun.from_snapshot(store.info(run).snapshot))
 
     def execute(self, lease: Lease) -> ChunkSummary:
