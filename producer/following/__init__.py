@@ -40,6 +40,8 @@ class CallsSoFar(NamedTuple):
     """The last items that ended in error, the newest first."""
     in_flight: int | None = None
     """Calls in flight, across all workers; None if they are not counted."""
+    parked: str = ""
+    """How many items are parked, and why most of them are; empty: none."""
 
 
 NO_CALLS: Final = CallsSoFar()

@@ -12,14 +12,14 @@ from producer.access import Access
 from producer.dead_set import read_dead
 from producer.following import CallsSoFar, FailedItem, Meter, Progress
 from producer.run_settings import is_freeform
-from producer.text import duration
+from producer.text import duration, plural
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
 from shared.ledger.calls import is_away
 from shared.names import RunState
 from shared.runs import RunInfo
 from shared.runs.upstreams import ScopeUsage, UpstreamStatus, upstreams_of
-from shared.runs.waiting import format_wait
+from shared.runs.waiting import describe_parked, format_wait
 
 LOOK_EVERY_S: Final = 0.2
 """Longest polling interval."""
@@ -248,7 +248,8 @@ class _UpstreamMonitor:
             return
         spent = upstream_status.cost.spent_usd if upstream_status.cap_usd is not None else None
         limits = tuple(self._limit(scope, now_s) for scope in _busiest(upstream_status))
-        self.calls = CallsSoFar(spent, upstream_status.cap_usd, limits, failed, upstream_status.run_in_flight)
+        in_flight, parked = upstream_status.run_in_flight, parked_text(upstream_status)
+        self.calls = CallsSoFar(spent, upstream_status.cap_usd, limits, failed, in_flight, parked)
 
     def _limit(self, scope: ScopeUsage, now_s: float) -> str:
         """Formats how much of a limit is used now."""
@@ -260,6 +261,20 @@ class _UpstreamMonitor:
         newest = read_dead(self._access.client, first=DEAD_READ)
         mine = (dead for dead in newest if dead.place.run == info.run)
         return tuple(FailedItem(dead.name.label, *dead.error) for dead in islice(mine, FAILURES_SHOWN))
+
+
+def parked_text(upstream_status: UpstreamStatus) -> str:
+    """Writes how many items are parked until their next call, and what most of them wait for.
+
+    >>> from shared.codecs.parked_items import ParkedState, WaitReason
+    >>> from shared.upstream.costs import Cost
+    >>> held = [ParkedState(WaitReason.RATE_LIMIT)]
+    >>> parked_text(UpstreamStatus([], None, Cost(None, 0, 0), None, held, 54))
+    '54 items parked: waiting for a rate limit'
+    """
+    number = upstream_status.parked_items
+    why = describe_parked(upstream_status.parked)
+    return ": ".join(filter(None, (f"{plural(number, 'item')} parked", why))) if number else ""
 
 
 def limit_text(scope: ScopeUsage, per_s: float | None) -> str:

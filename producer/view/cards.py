@@ -36,6 +36,7 @@ class RunPace(NamedTuple):
     spent_usd: float | None = None
     cap_usd: float | None = None
     limits: Sequence[str] = ()
+    """What is used of them, and how many items are parked."""
     workers: int = 1
     """Live ones of its kind."""
 

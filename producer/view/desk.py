@@ -13,7 +13,9 @@ from producer.fleet_state import (
     read_overview,
     state_text,
 )
+from producer.following.follower import parked_text
 from producer.text import count, duration, plural
+from producer.view.cards import RunPace
 from producer.view.run_lines import RunLine, lines_of
 from producer.view.stream_lines import DAY_HOURS, StreamCard, stream_card
 from shared.clock import now_ms
@@ -99,6 +101,23 @@ def stream_look(access: Access, namespace: str) -> StreamLook:
     stream = store.stream(namespace)
     state = stream.state(now)
     return StreamLook(state, stream_card(state, stream.hours(now - (DAY_HOURS - 1) * HOUR_MS, now)))
+
+
+def pace_now(access: Access, info: RunInfo, workers: int, per_s: float | None = None) -> RunPace:
+    """Reads what a run waits for.
+
+    Args:
+        access: access to Redis.
+        info: the run.
+        workers: live ones of its kind.
+        per_s: how fast it is, if that is known.
+    """
+    if info.is_final:
+        return RunPace(workers=workers)
+    status = access.impatient_store.upstream_status(info)
+    why = access.impatient_store.wait_reason_of(info, status)
+    parked = parked_text(status) if status else ""
+    return RunPace(per_s, why, limits=[parked] if parked else [], workers=workers)
 
 
 def run_lines(found: RunsLook) -> list[RunLine]:

@@ -88,9 +88,9 @@ class Following:
             cards = list[Card]()
             for info in open_runs:
                 per_s = meters[info.run].rate(monotonic(), info.done)
-                why = await asyncio.to_thread(self._why, info)
                 workers = int(info.kind in found.worked_on)
-                cards.append(card_of(info, RunPace(per_s, why, workers=workers), now_ms()))
+                pace = await asyncio.to_thread(desk.pace_now, self._access, info, workers, per_s)
+                cards.append(card_of(info, pace, now_ms()))
             parts = {
                 "live": html_pages.live_html(list(map(stream_line, found.streams)), cards, self._links),
                 "fleet": html_pages.fleet_html(desk.fleet_box(found)),
@@ -98,10 +98,6 @@ class Following:
             state = " ".join(f"{info.run}:{info.state}" for info in found.runs)
             yield PageParts(parts, state)
             await asyncio.sleep(EVERY_S)
-
-    def _why(self, info: RunInfo) -> str:
-        store = self._access.impatient_store
-        return store.wait_reason_of(info, store.upstream_status(info))
 
     async def _run(self, run: str) -> AsyncIterator[PageParts]:
         """Yields one run, until and after its end: it may be retried."""
@@ -126,7 +122,7 @@ def pace_of(progress: Progress) -> RunPace:
         calls.in_flight,
         calls.spent_usd,
         calls.cap_usd,
-        calls.limits,
+        [*calls.limits, *filter(None, [calls.parked])],
         progress.workers,
     )
 

@@ -6,7 +6,7 @@ from itertools import compress
 from typing import Final, NamedTuple
 
 from producer.aggregate.compared_checks import ComparedCheck
-from producer.aggregate.compared_items import CHECK_PREFIX
+from producer.aggregate.compared_items import CHECK_PREFIX, Names
 from producer.aggregate.comparison import LOWER_IS_BETTER, PASS_RATE
 from producer.documents import Rate
 from producer.item_ids import item_id
@@ -46,6 +46,8 @@ class GridQuery(NamedTuple):
     """In this run; empty: in any."""
     number: int = 1
     """The first row, from 1."""
+    q: str = ""
+    """Words in the name of the case."""
 
 
 class ShownChange(NamedTuple):
@@ -275,8 +277,14 @@ def _share(check: ComparedCheck | None) -> Measured | None:
 
 def _chosen(grid: Grid, query: GridQuery) -> Sequence[int]:
     """Returns the rows that meet the filter, in their order."""
-    marked = grid.marked(query.show, query.of)
-    return list(compress(grid.order, (marked[row] for row in grid.order)))
+    marked, words = grid.marked(query.show, query.of), query.q.lower().split()
+    found = compress(grid.order, (marked[row] for row in grid.order))
+    return [row for row in found if _has(grid.names[row], words)] if words else list(found)
+
+
+def _has(names: Names, words: Sequence[str]) -> bool:
+    name = " ".join(names).lower()
+    return all(word in name for word in words)
 
 
 def _chips(grid: Grid, query: GridQuery) -> list[tuple[str, str, int]]:

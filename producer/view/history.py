@@ -89,14 +89,17 @@ def history_of(name: str, runs: Sequence[RunInfo], settings: SettingsOf) -> RunH
     upper = [f"{x},{height(rate.high)}" for (_, rate), x in zip(rated, places, strict=True)]
     lower = [f"{x},{height(rate.low)}" for (_, rate), x in zip(rated, places, strict=True)]
     best = max((rate for _, rate in rated), key=lambda rate: rate.value)
-    last = change_of(best, rated[-1][1])
+    last = rated[-1][1]
+    beside = f"the best one {percent(best.value)} ({change_of(best, last).about})"
+    if last.value == best.value:
+        beside = "as much as any before"
     return RunHistory(
         name,
         points,
         " ".join([*upper, *reversed(lower)]),
         " ".join(f"{point.x},{point.y}" for point in points),
         [(height(share), percent(share, 0)) for share in (floor, (1 + floor) / 2, 1.0)],
-        f"The last run has {percent(rated[-1][1].value)}, the best one {percent(best.value)} ({last.about}).",
+        f"The last run has {percent(last.value)}, {beside}.",
     )
 
 

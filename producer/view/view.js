@@ -177,7 +177,7 @@
     let html = "";
     try { const answer = await fetch(address); html = await answer.text(); } catch (away) { return say("The server does not answer."); }
     if (!row.hasAttribute("aria-current")) return; // another one was chosen meanwhile
-    panel.innerHTML = `<div class="panelbody">${html}</div>`;
+    $(".panelbody", panel).innerHTML = html;
     panel.hidden = false;
     panel.scrollTop = 0;
     split.classList.add("open");
@@ -238,6 +238,7 @@
     if (button) return post(button);
     if (act && act.dataset.act === "help") return help.showModal();
     if (act && act.dataset.act === "close-help") return help.close();
+    if (act && act.dataset.act === "close") return close();
     if (target.closest("[data-news]")) return go(location.href, false);
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     const place = target.closest("[data-list] .chip, [data-list] .pager a, [data-list] .none a");
@@ -256,6 +257,7 @@
       "/": () => field && field.focus(), "?": () => help.showModal(),
       j: () => move(1, () => true), k: () => move(-1, () => true), f: () => move(1, isBad), F: () => move(-1, isBad),
       x: () => { if (box) { box.checked = !box.checked; count(); } },
+      y: () => { const text = $("[data-copy]"); if (text) navigator.clipboard.writeText(text.textContent).then(() => say(`Copied: ${text.textContent}`)); },
       c: () => { const form = $("#marked"); if (form) form.requestSubmit(); },
       Enter: () => { if (current() && !event.target.closest("button, summary")) open(current()); },
     };

@@ -29,7 +29,7 @@ from producer.stored_runs import SEARCHED, runs_before
 from producer.streams import is_stream, namespace_of
 from producer.text import plural
 from producer.view import desk, html_pages
-from producer.view.cards import ACTIONS, Card, RunPace, card_of
+from producer.view.cards import ACTIONS, Card, card_of
 from producer.view.follow import Following
 from producer.view.grid import Grids
 from producer.view.grid_page import About, GridQuery, grid_page
@@ -107,13 +107,9 @@ class Pages:
     def _runs(self, asked: QueryParams) -> bytes:
         query = RunsQuery(asked.q.strip(), asked.kind, asked.standing, asked.name, max(1, asked.page))
         found = desk.look(self._access)
-        store, now = self._access.impatient_store, now_ms()
+        now = now_ms()
         cards = [
-            card_of(
-                info,
-                RunPace(why=store.wait_reason_of(info, None), workers=int(info.kind in found.worked_on)),
-                now,
-            )
+            card_of(info, desk.pace_now(self._access, info, int(info.kind in found.worked_on)), now)
             for info in found.runs[: desk.WATCHED]
             if not info.is_final
         ]
@@ -183,9 +179,8 @@ class Pages:
         return reader.chosen(found.positions, first), search
 
     def _card(self, info: RunInfo) -> Card:
-        store = self._access.impatient_store
-        why = "" if info.is_final else store.wait_reason_of(info, store.upstream_status(info))
-        return card_of(info, RunPace(why=why, workers=self._access.count_workers(info.kind)), now_ms())
+        pace = desk.pace_now(self._access, info, self._access.count_workers(info.kind))
+        return card_of(info, pace, now_ms())
 
     async def item(self, request: web.Request) -> web.Response:
         """Writes an item: alone on a page, or for the panel beside the rows."""
@@ -252,9 +247,8 @@ class Pages:
 
     def _compare_cases(self, runs: Sequence[str], asked: QueryParams) -> bytes:
         grid = self._grids.get(self._access.impatient_store, self._sides(runs, asked.baseline))
-        return grid_page(
-            grid, GridQuery(asked.show, asked.of, asked.number), self._links, About(now_ms(), _settings_of)
-        )
+        query = GridQuery(asked.show, asked.of, asked.number, asked.q.strip())
+        return grid_page(grid, query, self._links, About(now_ms(), _settings_of))
 
     def _compare_answers(self, runs: Sequence[str], baseline: str) -> Path:
         store = self._access.store

@@ -93,6 +93,8 @@ class UpstreamStatus(NamedTuple):
     """Its cost cap, if any."""
     parked: Sequence[ParkedState]
     """Why some of its parked items wait."""
+    parked_items: int
+    """How many wait."""
     has_breaker: bool = True
     """See `Upstreams.has_breaker`."""
 
@@ -119,7 +121,8 @@ def read_upstream_status(client: Any, run: str, upstreams: Upstreams) -> Upstrea
     pipeline.zcard(keys.permits_key(run_scope_name(run)))
     # The first page is enough to find a reason; a small hash is returned as a whole.
     pipeline.hscan(keys.tries_key(run), count=PARKED_READ)
-    names, limits, cost, is_counted, in_flight, (_, tries) = pipeline.execute()
+    pipeline.hlen(keys.tries_key(run))
+    names, limits, cost, is_counted, in_flight, (_, tries), parked_items = pipeline.execute()
     mine = [name for member in names if Scope.parse(name := member.decode()).target in upstreams.keys]
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
@@ -142,6 +145,7 @@ def read_upstream_status(client: Any, run: str, upstreams: Upstreams) -> Upstrea
             decode_parked(try_from("", value.decode()).parked_state)
             for value in list(tries.values())[:PARKED_READ]
         ],
+        parked_items=int(parked_items),
         has_breaker=upstreams.has_breaker,
     )
 

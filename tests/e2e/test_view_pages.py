@@ -136,6 +136,8 @@ def test_a_run_is_live_and_its_items_open(
         assert "Lyon" in browser.texts("#panel .transcript")[0]
         browser.screenshot(artifacts / "run.png")
         browser.click("#panel [data-post]")
+        browser.click("#panel .closer")
+        assert browser.evaluate("document.querySelector('#panel').hidden")
         browser.click("[data-part=card] [data-post*='/pause']")
         shows(browser, ".badge", ["paused 87%"])
         assert browser.evaluate("window.pwned") is None

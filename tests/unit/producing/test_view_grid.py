@@ -93,6 +93,8 @@ def test_rows_about_which_runs_disagree_come_first() -> None:
     ]
     assert [row.name for row in shown(grid, show="fixed").rows] == ["case-3"]
     assert shown(grid, show="fixed", of="c").rows == []
+    assert [row.name for row in shown(grid, q="CASE 3").rows] == ["case-3"]
+    assert shown(grid, show="broken", q="case-3").rows == []
     cell = view.rows[1].cells[1]
     assert cell
     assert (cell.place, cell.sort) == ("/run/b/item/case-3?token=t", "fixed")
