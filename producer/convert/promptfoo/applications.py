@@ -5,15 +5,22 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from pydantic_core import PydanticCustomError
+
 from producer.convert.nunjucks import is_nunjucks
+from producer.convert.promptfoo.named_files import FILE
 from producer.convert.promptfoo.suite import Provider
 from producer.convert.promptfoo.written import WrittenApplication, mapping, read, unknown
+from shared.contracts.call_options import check_headers
 from shared.errors import WrongInput
 
 _NAME: Final = re.compile(r"(\{\{-?\s*)([A-Za-z_]\w*)")
 _ARROW: Final = r"(?:\(?\s*json\s*(?:,\s*text\s*)?\)?\s*=>\s*)?"
 _PATH: Final = re.compile(_ARROW + r"(?:json|data)((?:\??\.\w+|\[\d+\]|\['[^']+'\]|\[\"[^\"]+\"\])*);?")
 _STEP: Final = re.compile(r"\w+")
+_FUNCTION: Final = re.compile(r"\(.*?\)\s*=>|function\s*\(.*?\)", re.DOTALL)
+_TEXT: Final = re.compile(r"\btext\b")
+_CONTEXT: Final = re.compile(r"\bcontext\b")
 _ENV: Final = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}")
 _BEARER: Final = re.compile(r"Bearer \{\{\s*env\.(\w+)\s*\}\}")
 _OURS: Final[Mapping[str, str]] = {"prompt": "input", "env": "env"}
@@ -28,7 +35,7 @@ def is_application(provider: str) -> bool:
 
 
 def to_http(provider: Provider, leave: Callable[[str, str], None]) -> dict[str, Any]:
-    """Returns how an application is asked, with the keys of `http`.
+    """Returns how an application is asked, with the keys of a model.
 
     Args:
         provider: the provider.
@@ -47,8 +54,14 @@ def to_http(provider: Provider, leave: Callable[[str, str], None]) -> dict[str, 
     method = str(config.method or ("GET" if config.body is None else "POST")).upper()
     given |= {"method": method} if method != "POST" else {}
     headers = {name: _header(str(value)) for name, value in mapping(config.headers).items()}
-    headers = {name: value for name, value in headers.items() if name.lower() not in _OWN_HEADERS and value}
-    given |= {"headers": headers} if headers else {}
+    kept = dict[str, str]()
+    for name, value in headers.items():
+        try:
+            if value and name.lower() not in _OWN_HEADERS:
+                kept |= {name: value} if is_nunjucks(value) else check_headers({name: value})
+        except PydanticCustomError as error:
+            leave(f"header {name}", error.message())
+    given |= {"headers": kept} if kept else {}
     body = config.query_params if config.body is None else config.body
     if isinstance(body, str):
         try:
@@ -56,7 +69,30 @@ def to_http(provider: Provider, leave: Callable[[str, str], None]) -> dict[str, 
         except ValueError:
             raise WrongInput("its body is no JSON before it is rendered") from None
     given |= {"body": _templates(body)} if body is not None else {}
-    return given | {"answer": _pointer(config.transform_response or config.response_parser, leave)}
+    code = _code(config)
+    found = _PATH.fullmatch(code) if code else None
+    steps = _STEP.findall(found[1].replace("?", "")) if found else ()
+    made: dict[str, Any] = {"http": given | {"answer": "".join(f"/{step}" for step in steps)}}
+    return made | ({"transform": {"javascript": _script(code)}} if code and not found else {})
+
+
+def _code(config: WrittenApplication) -> str:
+    """What finds the answer in a reply; empty for all of it.
+
+    Raises:
+        WrongInput: it is a file, or reads what is beside the reply.
+    """
+    code = str(config.transform_response or config.response_parser or "").strip().rstrip(";")
+    if code.startswith(FILE) or _CONTEXT.search(code):
+        raise WrongInput("its transformResponse is a file, or reads `context`: call it by code")
+    return code
+
+
+def _script(code: str) -> str:
+    """Code that finds the answer in a reply, as a transform."""
+    text = "const text = typeof output === 'string' ? output : JSON.stringify(output);\n"
+    call = "(json, text)" if _FUNCTION.match(code) else ""
+    return f"const json = output;\n{text if _TEXT.search(code) else ''}return ({code}){call};"
 
 
 def _header(value: str) -> str:
@@ -89,14 +125,3 @@ def _templates(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _templates(each) for key, each in value.items()}
     return value
-
-
-def _pointer(code: Any, leave: Callable[[str, str], None]) -> str:
-    """The JSON pointer that code is, if it is only a path."""
-    if code is None:
-        return ""
-    found = _PATH.fullmatch(str(code).strip())
-    if found is None:
-        leave("transformResponse", "it is more than a path: write a transform for the model")
-        return ""
-    return "".join(f"/{step}" for step in _STEP.findall(found[1].replace("?", "")))

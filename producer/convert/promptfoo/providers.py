@@ -158,7 +158,7 @@ def to_model(provider: Provider, leave: Leave) -> str | ModelEntry:
     elif is_application(provider.id):
         name = provider.label or read(WrittenApplication, config).url or provider.id
         key = bearer_variable(provider)
-        given = {"http": to_http(provider, leave), **({"api_key_env": key} if key else {})}
+        given = {**to_http(provider, leave), **({"api_key_env": key} if key else {})}
     elif name is None or _EMBEDDING.search(provider.id):
         raise WrongInput("no model is called like that: name one, or call it over HTTP or by code")
     else:

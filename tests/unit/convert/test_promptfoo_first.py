@@ -111,6 +111,25 @@ PROVIDERS: list[tuple[object, object]] = [
             },
         },
     ),
+    (
+        {
+            "id": "http",
+            "config": {
+                "url": "http://h/chat",
+                "body": {"q": "{{prompt}}"},
+                "transformResponse": "(json, text) => json.answer || text",
+            },
+        },
+        {
+            "name": "http://h/chat",
+            "http": {"url": "http://h/chat", "body": {"q": "{{input}}"}, "answer": {"text": ""}},
+            "transform": {
+                "javascript": "const json = output;\n"
+                "const text = typeof output === 'string' ? output : JSON.stringify(output);\n"
+                "return ((json, text) => json.answer || text)(json, text);"
+            },
+        },
+    ),
     ("file://app.py:ask", {"name": "app", "python": "app.py:ask"}),
 ]
 
