@@ -10,9 +10,16 @@ from producer.convert.promptfoo.assertion_types import TYPES
 from producer.convert.promptfoo.csv_rows import split_texts
 from producer.convert.promptfoo.functions import Functions, to_transform
 from producer.convert.promptfoo.patterns import to_python
+from producer.convert.promptfoo.prompt_templates import messages_in
 from producer.convert.promptfoo.providers import model_name, script_of
 from producer.convert.promptfoo.suite import Assertion
-from producer.convert.promptfoo.written import WrittenElements, WrittenGrader, WrittenTool, read
+from producer.convert.promptfoo.written import (
+    WrittenElements,
+    WrittenGrader,
+    WrittenMessage,
+    WrittenTool,
+    read,
+)
 from producer.load.yaml_text import parse_yaml
 from shared.errors import WrongInput
 from shared.templates.template_rendering import render
@@ -25,6 +32,10 @@ _ELEMENTS: Final = (
     "|br|hr"
 )
 _OUTPUT: Final = re.compile(r"\{\{\s*output\s*\}\}")
+_VARIABLE: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_CODE: Final = re.compile(r"\{%|\{\{(?!\s*\w+\s*\}\})")
+_AS_THE_PROMPT: Final = "as the prompt says"
+"""The rubric of an assertion that has only a prompt."""
 _DEFAULT_THRESHOLDS: Final = {"similar": 0.75, "similar:cosine": 0.75, "bleu": 0.5, "rouge-n": 0.75}
 DEFAULT_EMBEDDER: Final = "openai/text-embedding-3-large"
 """What promptfoo compares meanings with if nothing else is named."""
@@ -298,13 +309,25 @@ def _named_model(provider: Any, use: str) -> str | None:
 
 
 def _rubric(assertion: Assertion, context: CheckContext) -> Check:
-    check: Check = {"rubric": _text(assertion.value, context), **_judge(assertion, context)}
     prompt = assertion.rubric_prompt or context.rubric_prompt
-    if prompt is not None:
-        if not isinstance(prompt, str) or not _OUTPUT.search(prompt) or "{%" in prompt:
-            raise WrongInput("its rubricPrompt is no text with {{ output }}: write `prompt`")
-        check["prompt"] = prompt
-    return check
+    value = _AS_THE_PROMPT if assertion.value is None and prompt else assertion.value
+    check: Check = {"rubric": _text(value, context), **_judge(assertion, context)}
+    return check | ({} if prompt is None else {"prompt": _judge_prompt(prompt)})
+
+
+def _judge_prompt(written: Any) -> str:
+    r"""How a judge is asked: a text, or a conversation, whose messages become one text.
+
+    >>> _judge_prompt([{"content": "Of {{topic}}."}, {"content": "{{output}}"}])
+    'Of {{ vars.topic }}.\n\n{{ output }}'
+    """
+    messages = messages_in(written) if isinstance(written, str) else written
+    texts = [written] if messages is None else [read(WrittenMessage, each).content for each in messages]
+    prompt = "\n\n".join(_as_text(each) for each in texts)
+    if not _OUTPUT.search(prompt) or _CODE.search(prompt):
+        raise WrongInput("its rubricPrompt is no text with {{ output }}: write `prompt`")
+    own = {"output", "rubric"}
+    return _VARIABLE.sub(lambda found: f"{{{{ {'' if found[1] in own else 'vars.'}{found[1]} }}}}", prompt)
 
 
 def _refusal(assertion: Assertion, context: CheckContext) -> Check:

@@ -68,7 +68,7 @@ class PromptWriter:
         """What a prompt sends, with the keys of a prompt."""
         if template.is_code:
             return _code(template)
-        written = _messages(template.raw) if not (self.before or self.behind) else None
+        written = messages_in(template.raw) if not (self.before or self.behind) else None
         if written is None:
             return {"user": self._text(template.raw)}
         messages = [self._message(each) for each in written]
@@ -145,14 +145,14 @@ class PromptWriter:
 
 def is_conversation(template: PromptTemplate) -> bool:
     """Returns whether a prompt is a list of messages."""
-    return not template.is_code and (_messages(template.raw) is not None or late_messages(template))
+    return not template.is_code and (messages_in(template.raw) is not None or late_messages(template))
 
 
 def late_messages(template: PromptTemplate) -> bool:
     """Returns whether a prompt is a conversation only once it is rendered."""
     raw = template.raw.strip()
     is_list = raw.startswith("[") and '"role"' in raw and is_nunjucks(raw)
-    return not template.is_code and is_list and _messages(template.raw) is None
+    return not template.is_code and is_list and messages_in(template.raw) is None
 
 
 def parsed_messages(text: str) -> list[dict[str, Any]]:
@@ -161,7 +161,7 @@ def parsed_messages(text: str) -> list[dict[str, Any]]:
     >>> parsed_messages("Hi")
     [{'role': 'user', 'content': 'Hi'}]
     """
-    return [dict(each) for each in _messages(text) or [{"role": "user", "content": text}]]
+    return [dict(each) for each in messages_in(text) or [{"role": "user", "content": text}]]
 
 
 def _code(template: PromptTemplate) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def _code(template: PromptTemplate) -> dict[str, Any]:
     return given | ({"config": dict(template.config)} if template.config else {})
 
 
-def _messages(raw: str) -> Sequence[Mapping[str, Any]] | None:
+def messages_in(raw: str) -> Sequence[Mapping[str, Any]] | None:
     """The messages of a prompt that is a conversation; None for one that is a text."""
     try:
         parsed = parse_yaml(raw) if _YAML_CHAT.match(raw) else json.loads(raw)

@@ -39,7 +39,16 @@ _PROMPT_FILES: Final = frozenset(
     {".txt", ".md", ".json", ".jsonl", ".yaml", ".yml", ".csv", ".j2", *EXECUTED}
 )
 _KEYS: Final = frozenset({"providers", "targets", "prompts", "tests", "scenarios", "defaultTest"})
-_IGNORED: Final = {"$schema", "outputPath", "sharing", "tags", "metadata", "author", "commandLineOptions"}
+_IGNORED: Final = {
+    "$schema",
+    "outputPath",
+    "sharing",
+    "tags",
+    "metadata",
+    "author",
+    "commandLineOptions",
+    "envPath",
+}
 """Keys that change neither prompts nor verdicts."""
 _UNUSUAL: Final[Mapping[str, str]] = {
     "extensions": "code that is run around tests: do its work before `proctor run`",
@@ -92,8 +101,8 @@ class _Reader:
         for key in document:
             if key in _UNUSUAL:
                 self.leave(place.at(key), key, _UNUSUAL[key])
-            elif key in strange and key not in _IGNORED and not isinstance(document[key], dict | list):
-                self.leave(place.at(key), key, "promptfoo has no such key")
+            elif key in strange and key not in _IGNORED:
+                self.leave(place.at(key), key, "promptfoo has no such key, and ignores it")
         default = self._default(written.default_test, place.at("defaultTest"))
         tests = list(self._tests(written.tests, place.at("tests")))
         scenarios = list(self._scenarios(written.scenarios, place.at("scenarios")))
@@ -298,7 +307,7 @@ class _Reader:
             self._vars(written.vars, place.at("vars")),
             tuple(self._assertions(written.assertions, place.at("assert"))),
             _number(written.threshold),
-            mapping(written.options),
+            self._named.resolved(mapping(written.options), place.at("options")),
             mapping(written.metadata),
             [str(read(WrittenProvider, each).id or each) for each in names]
             if isinstance(names, list)
