@@ -9,6 +9,7 @@ from producer.report.html.rendering import Text, fill, markup
 from producer.report.html.viewer import Letter
 from producer.report.shown_item import ShownItem, without_quote
 from producer.report.transcript import Spoken
+from producer.review.answer_labels import AnswerLabel
 from producer.row_reader import RowsPage
 from producer.view.cards import Card
 from producer.view.desk import FleetBox
@@ -182,6 +183,8 @@ class ItemView(NamedTuple):
     info: RunInfo
     """Its run."""
     actions: Sequence[tuple[str, str]] = ()
+    labels: Sequence[AnswerLabel] = ()
+    """What people said of the answer."""
 
 
 def item_html(view: ItemView, links: Links) -> bytes:

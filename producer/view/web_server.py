@@ -23,6 +23,7 @@ from producer.report.comparison.to_html import comparison_page
 from producer.report.html.page_policy import policy_of
 from producer.report.html.rendering import file_text
 from producer.report_files import ReportStream
+from producer.review.label_store import read_labels
 from producer.row_filter import parse_filter
 from producer.row_reader import RowReader, RowsPage, state_of
 from producer.stored_runs import SEARCHED, runs_before
@@ -199,6 +200,7 @@ class Pages:
             body=write(row) if write is not None and row.code else None,
             info=info,
             actions=[("again", "Ask this again")] if info.is_final and not is_stream(run) else [],
+            labels=[label for label in read_labels(store, run) if label.position == row.index],
         )
         return (html_pages.item_html if is_part else html_pages.item_page)(view, self._links)
 

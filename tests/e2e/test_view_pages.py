@@ -136,7 +136,11 @@ def test_a_run_is_live_and_its_items_open(
         assert "Lyon" in browser.texts("#panel .transcript")[0]
         browser.screenshot(artifacts / "run.png")
         browser.click("#panel [data-post]")
+        browser.look(width=420, theme="dark")
+        browser.screenshot(artifacts / "run-dark.png")
         browser.click("#panel .closer")
+        assert browser.evaluate("document.querySelector('.search').checkVisibility()")
+        browser.look(width=1600, height=1000)  # other tests share the browser
         assert browser.evaluate("document.querySelector('#panel').hidden")
         browser.click("[data-part=card] [data-post*='/pause']")
         shows(browser, ".badge", ["paused 87%"])

@@ -73,5 +73,7 @@ def test_answers_are_labelled_with_keys(
         assert "ann and bob agree with kappa" in browser.texts("[data-agreement]")[0]
         assert browser.complaints() == []
         assert browser.strangers() == []
+        item = asyncio.run(get(address.replace("/?", f"/run/{run}/item/case-{first.position}?")))[1]
+        assert "a note &lt;/script&gt;" in item
         wrong = asyncio.run(get(address.replace("/?", f"/run/{run}/review?by=x&where=nope%3D1&")))
         assert (wrong[0], "column 1" in wrong[1]) == (400, True)
