@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from producer.load.problems import Place, Problems, nearest
 from producer.text import shown
 from shared.contracts.checks import Check, Snippet, Transform
@@ -107,21 +105,13 @@ class CheckReader:
 
     def _parsed(self, raw: Any, place: Place, values: Mapping[str, Any]) -> Check:
         """Reads one check with the variables of a case."""
-        from worker.validation.checks import (  # noqa: PLC0415 - start-up: only benches with checks need it
-            CHECK_KINDS,
-            CheckKind,
-            as_written,
-            map_check,
-            parse_checks,
-            render_checks,
-            with_models,
-        )
+        from worker.validation import checks  # noqa: PLC0415 - start-up: only benches with checks need it
 
-        def inlined(kind: CheckKind, value: Any, path: Sequence[str | int]) -> Any:
+        def inlined(kind: checks.CheckKind, value: Any, path: Sequence[str | int]) -> Any:
             is_file = kind.may_be_file and isinstance(value, str)
             return self.read_schema(place.at(*path), value) if is_file else value
 
-        def with_text(kind: CheckKind, value: Any, path: Sequence[str | int]) -> Any:
+        def with_text(kind: checks.CheckKind, value: Any, path: Sequence[str | int]) -> Any:
             read = partial(self.read_script, place.at(*path[1:], "file"))
             return with_source(value, read) if kind.is_script else value
 
@@ -132,21 +122,21 @@ class CheckReader:
                 raise place.at(*path[1:]).error(problem.what, problem.hint) from None
 
         try:
-            [ready] = render_checks([map_check(raw, inlined)], rendered)
-            [check] = parse_checks([map_check(ready, with_text, (0,))])  # a file is no template
-            check = with_models(check, self.models.embedding, self.models.judges)
-            check = self._with_transforms(check, place)
+            [ready] = checks.render_checks([checks.map_check(raw, inlined)], rendered)
+            [check] = checks.parse_checks([checks.map_check(ready, with_text, (0,))])  # a file is no template
+            check = checks.with_models(check, self.models.embedding, self.models.judges)
+            check = checks.with_transforms(check, lambda written, key: self.transform(written, place.at(key)))
         except WrongInput as problem:
             raise place.at(*problem.path[1:]).error(problem.what, problem.hint) from None
         for each in walk([check]):
-            kind = CHECK_KINDS[each.check]
+            kind = checks.CHECK_KINDS[each.check]
             self.needs_stream = self.needs_stream or kind.needs_stream
             self.compares = self.compares or kind.compares
             if kind.is_script:
                 self.scripts.setdefault(script_of(each.argument), place)
             if kind.calls_function:
                 self._verify_function(each.check, str(each.argument), place)
-        return as_written(check, raw) if is_template(json.dumps(raw)) else check
+        return checks.as_written(check, raw) if is_template(json.dumps(raw)) else check
 
     def transform(self, transform: Transform, place: Place) -> Transform:
         """Makes a transform ready to travel: its file is read, its function and its code are verified.
@@ -165,14 +155,6 @@ class CheckReader:
             raise place.error(problem.what, problem.hint) from None
         self.scripts.setdefault(script_of(code), place)
         return Transform(javascript=code)
-
-    def _with_transforms(self, check: Check, place: Place) -> Check:
-        """Makes the transforms of a check ready, and of those that it holds."""
-        inner = tuple(self._with_transforms(each, place) for each in check.checks)
-        transform = check.transform and self.transform(check.transform, place.at("transform"))
-        if transform is check.transform and inner == check.checks:
-            return check
-        return msgspec.structs.replace(check, transform=transform, checks=inner)
 
     def _verify_function(self, kind: str, name: str, place: Place) -> None:
         """Refuses a function that the validators file does not have."""

@@ -221,13 +221,14 @@ def _add_checks(
 
     prompt, answer = call.input_tokens or 0, call.output_tokens or 0
     for check in walk(checks):
-        asks = CHECK_KINDS[check.check].asks
+        kind = CHECK_KINDS[check.check]
+        asks = kind.asks
         argument = estimate_text_tokens(check.argument)
         usage = Usage(argument + answer, 0)
         if isinstance(asks, AsksJudges):
-            size = argument + JUDGE_TOKENS + prompt + answer * (answers if asks.with_rivals else 1)
+            size = argument + JUDGE_TOKENS + prompt + answer * (answers if kind.compares else 1)
             usage = Usage(size, asks.reply_tokens, service_tier=bill.tier)
-            if asks.with_rivals:
+            if kind.compares:
                 for model in check.models:
                     bill.add_once(model, usage, [item.case, check.argument], times=item.repeat)
                 continue

@@ -458,7 +458,7 @@ class CasesEngine:
             sandbox,
             is_lenient=self._run.json_extraction == "lenient",
             is_value=checked.is_value,
-            whole=Subject(reply.text) if judged.result.checked else None,
+            whole=Subject(reply.text, is_value=reply.is_json) if judged.result.checked else None,
             rivals=judged.rivals,
             asked=asked_of_all(payload),
         )

@@ -34,6 +34,7 @@ from worker.validation.check_verdict import FAILED_BEFORE, Rules, close, next_ch
 from worker.validation.checks.equivalent import EQUIVALENT
 from worker.validation.checks.kind import AsksEmbeddings, AsksJudges, Score, unavailable
 from worker.validation.checks.rubric import stored_vote
+from worker.validation.checks.table import CHECK_KINDS
 from worker.validation.display import cut
 from worker.validation.panel import Vote, blamed
 from worker.validation.pipeline import judge_question, with_judge
@@ -228,11 +229,12 @@ async def _ask_panel(
 ) -> _Panel:
     """Asks the judges that have no vote yet, all at the same time."""
     check = question.check
+    is_shared = CHECK_KINDS[check.check].compares
     missing = [target for judge, target in judges.items() if judge not in recorded]
     votes, replies, over = await ask_judges(
         requests_to(missing, asks.prompt(check, question.subject), desk.run, repeat=repeat),
         partial(asks.read, check),
-        partial(_share_of, len(question.subject.rivals), desk.ask) if asks.with_rivals else desk.ask,
+        partial(_share_of, len(question.subject.rivals), desk.ask) if is_shared else desk.ask,
         _earlier(question, desk.parked),
         may_park=desk.may_park,
         check=_digest(question),

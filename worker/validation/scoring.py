@@ -139,10 +139,9 @@ class Evaluation:
         Raises:
             CheckUnusableError: a pattern or function cannot be run, whatever the output.
         """
-        if check.transform is None:
-            return self._selected(check, subject)
         try:
-            return self._selected(check, transformed(check.transform, subject))
+            changed = subject if check.transform is None else transformed(check.transform, subject)
+            return self._selected(check, changed)
         except TransformError as error:
             return no(f"{NAME}: {error}", error=NAME)
 
@@ -186,15 +185,15 @@ class Evaluation:
         """The score of a check that asks models; skipped as long as a question has no answer."""
         complete = check
         if isinstance(asks, AsksJudges):
-            if asks.known is not None and (known := asks.known(check, subject)) is not None:
+            if asks.completed is not None:
+                complete = asks.completed(check, subject)
+            if asks.known is not None and (known := asks.known(complete, subject)) is not None:
                 return known
             if asks.before is not None and (first := asks.before.check(check)) is not None:
                 _, prepared = self._answer(question_of(first, asks.before.asks, Subject("")))
                 if prepared.value is None or prepared.error:
                     return prepared
                 complete = asks.before.completed(check, prepared)
-            if asks.with_rivals is not None:
-                complete = asks.with_rivals(check, subject)
         key, answer = self._answer(question_of(complete, asks, subject))
         if key in self._answers:
             self._answered[key] = (check, answer)

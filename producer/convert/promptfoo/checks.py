@@ -448,9 +448,11 @@ def _context(name: str) -> Callable[[Assertion, CheckContext], Check]:
     """A check of an answer by the passages that it was made of."""
 
     def check(assertion: Assertion, context: CheckContext) -> Check:
-        if assertion.context_transform or "missing" in context.variables.kinds(("context",)):
+        passages: Any = to_jinja("{{ context }}", context.variables)
+        if assertion.context_transform:
+            passages = to_transform(assertion.context_transform, context.functions)
+        elif "missing" in context.variables.kinds(("context",)):
             raise WrongInput("its context is no variable of the test")
-        passages = to_jinja("{{ context }}", context.variables)
         argument: Any = passages
         if name == "context_recall":
             argument = {"context": passages, "expected": _text(assertion.value, context)}

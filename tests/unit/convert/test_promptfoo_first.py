@@ -55,6 +55,28 @@ def test_a_bench_names_the_grader_that_promptfoo_takes_by_itself(
     assert convert(ForeignFile(file, tmp_path)).bench.settings.judge_model == judge
 
 
+def test_a_context_that_code_takes_from_the_answer_is_a_transform(tmp_path: Path) -> None:
+    """Files travel with their text; answers are compared by the same criterion."""
+    (tmp_path / "context.js").write_text("module.exports = { found: (output) => output.documents };")
+    assertions = [
+        {"type": "context-faithfulness", "contextTransform": "output.documents", "threshold": 0.5},
+        {"type": "context-recall", "value": "A", "contextTransform": "file://context.js:found"},
+        {"type": "select-best", "value": "Is short."},
+    ]
+    file = tmp_path / "promptfooconfig.json"
+    file.write_text(json.dumps({"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": assertions}]}))
+
+    found = convert(ForeignFile(file, tmp_path))
+    bench = read_bench(Source(tmp_path / "bench.yaml", stdin=BytesIO(bench_text(found.bench).encode())))
+
+    faithful, recalled, best = bench.cases[0].checks
+    assert (faithful.argument, faithful.at_least) == ({"javascript": "output.documents"}, 0.5)
+    code = recalled.argument["context"]["javascript"]
+    assert (code["function"], code["source"][:14], len(code["sha256"])) == ("found", "module.exports", 64)
+    assert (best.check, best.argument, bench.compares) == ("select_best", "Is short.", True)
+    assert found.left == []
+
+
 PROVIDERS: list[tuple[object, object]] = [
     ("openai:chat:gpt-4o", "openai/gpt-4o"),
     ("azure:chat:mine", "azure/mine"),

@@ -10,7 +10,7 @@ from worker.validation.checks.kind import (
 from worker.validation.checks.labels import as_written, label
 from worker.validation.checks.parsing import map_check, parse_checks, render_checks
 from worker.validation.checks.table import CHECK_KINDS
-from worker.validation.checks.walks import with_models
+from worker.validation.checks.walks import with_models, with_transforms
 
 __all__ = [
     "CHECK_KINDS",
@@ -25,4 +25,5 @@ __all__ = [
     "parse_checks",
     "render_checks",
     "with_models",
+    "with_transforms",
 ]

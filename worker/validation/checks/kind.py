@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from shared.contracts.checks import MAX_NAME_CHARS, PLACE, Check
+from shared.contracts.checks import MAX_NAME_CHARS, PLACE, Check, Transform
 from shared.errors import WrongInput
 from shared.thresholds import reaches
 from worker.validation.case_verdict import UntrustedRunner
@@ -154,6 +154,20 @@ class Subject:
             except ExtractionError as error:
                 self._object = Parsed(error=error.after("no JSON object in the output"))
         return self._object
+
+    @property
+    def as_given(self) -> "Subject":
+        """The answer as the model gave it."""
+        if (whole := self.whole) is None:
+            return self
+        return replace(
+            self,
+            text=whole.text,
+            is_value=whole.is_value,
+            whole=None,
+            _parsed=whole.parsed,
+            _object=None,
+        )
 
     @staticmethod
     def of_object(value: Any) -> "Subject":
@@ -320,8 +334,8 @@ class AsksJudges:
     """What is asked first; None: nothing."""
     known: Callable[[Check, Subject], Score | None] | None = None
     """The score of what no judge has to be asked about; None: there always is a question."""
-    with_rivals: Callable[[Check, Subject], Check] | None = None
-    """Puts all answers to the case into the check; None: it looks at one answer."""
+    completed: Callable[[Check, Subject], Check] | None = None
+    """Puts what judges see beside the output into the check, such as other answers; None: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +392,10 @@ class CheckKind:
     """Whether the path of a file with JSON may be its argument."""
     needs_stream: bool = False
     """Whether it looks at when pieces of an answer came, so that answers are streamed."""
+    compares: bool = False
+    """Whether it compares the answers of models and prompts to the case."""
+    transform: Callable[[Check], Transform | None] | None = None
+    """How a part of its argument is made of the output; None: none is."""
     reads_text: bool = True
     """Whether it looks at the output, so that `json_path` can select a part of it."""
 
@@ -385,11 +403,6 @@ class CheckKind:
     def is_paid(self) -> bool:
         """Whether it costs money."""
         return self.asks is not None
-
-    @property
-    def compares(self) -> bool:
-        """Whether it compares the answers of models and prompts."""
-        return isinstance(self.asks, AsksJudges) and self.asks.with_rivals is not None
 
 
 PASSED: Final = 1.0

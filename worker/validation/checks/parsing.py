@@ -1,6 +1,6 @@
 """Reads checks as people write them: a name with an argument and options, or a bare word."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from functools import cache
 from operator import attrgetter
@@ -12,6 +12,7 @@ from shared.contracts.case_vocabulary import why_not_json
 from shared.contracts.checks import MAX_NAME_CHARS, Check
 from shared.contracts.transform_config import TransformConfig
 from shared.errors import ConfigError, WrongInput
+from worker.validation.checks.graded import FROM_OUTPUT
 from worker.validation.checks.kind import CheckKind, Held, Path
 from worker.validation.checks.table import CHECK_KINDS
 from worker.validation.display import show
@@ -100,7 +101,8 @@ def render_checks(raw: Any, render: Render) -> Any:
     """
 
     def change(kind: CheckKind, value: Any, path: Path) -> Any:
-        return _rendered(value, render, path) if kind.is_template else value
+        kept = () if kind.transform is None else FROM_OUTPUT
+        return _rendered(value, render, path, kept) if kind.is_template else value
 
     if not isinstance(raw, list):
         return raw
@@ -306,12 +308,15 @@ def _nearest(word: str, known: list[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known[:SHOWN_NAMES])}"
 
 
-def _rendered(value: Any, render: Render, path: Path) -> Any:
-    """Renders all texts in a value."""
+def _rendered(value: Any, render: Render, path: Path, kept: Collection[str] = ()) -> Any:
+    """Renders all texts in a value, but for those under keys that are kept."""
     if isinstance(value, str):
         return render(value, path)
     if isinstance(value, list):
-        return [_rendered(inner, render, (*path, at)) for at, inner in enumerate(value)]
+        return [_rendered(inner, render, (*path, at), kept) for at, inner in enumerate(value)]
     if isinstance(value, dict):
-        return {key: _rendered(inner, render, (*path, key)) for key, inner in value.items()}
+        return {
+            key: inner if key in kept else _rendered(inner, render, (*path, key), kept)
+            for key, inner in value.items()
+        }
     return value

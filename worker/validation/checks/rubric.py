@@ -143,10 +143,10 @@ class Grading:
         *,
         before: Before | None = None,
         known: Callable[[Check, Subject], Score | None] | None = None,
-        with_rivals: Callable[[Check, Subject], Check] | None = None,
+        completed: Callable[[Check, Subject], Check] | None = None,
     ) -> AsksJudges:
         """Makes a kind of check of it: see `AsksJudges`."""
-        return AsksJudges(self.prompt, self.read, score, reply_tokens, before, known, with_rivals)
+        return AsksJudges(self.prompt, self.read, score, reply_tokens, before, known, completed)
 
 
 def rubric_parts(check: Check, subject: Subject) -> list[Part]:

@@ -78,4 +78,4 @@ SELECT_BEST: Final = Grading(
     object_form(reason={"type": "string"}, choice={"type": "integer"}),
     _parts,
     _grade,
-).asked(60, known=_known, with_rivals=with_rivals)
+).asked(60, known=_known, completed=with_rivals)

@@ -1,4 +1,7 @@
-"""The table of checks: one row for each kind, in the order of the documentation."""
+"""The table of checks: one row for each kind, in the order of the documentation.
+
+It is longer than 500 lines because a row has a line for each of its properties.
+"""
 
 from typing import Any, Final, Literal
 
@@ -23,6 +26,7 @@ from worker.validation.checks.graded import (
     g_eval_title,
     kind_title,
     recall_title,
+    transform_of_context,
 )
 from worker.validation.checks.javascript import JAVASCRIPT_OPTIONS, javascript, javascript_title
 from worker.validation.checks.json_values import JSON_OPTIONS, Schema, json_equals, json_found, json_schema
@@ -424,6 +428,7 @@ ROWS: Final = (
         options=JUDGE_OPTIONS,
         is_scored=True,
         asks=CONTEXT_RECALL,
+        transform=transform_of_context,
         at_least=AT_LEAST,
         title=recall_title,
     ),
@@ -436,6 +441,7 @@ ROWS: Final = (
         options=JUDGE_OPTIONS,
         is_scored=True,
         asks=CONTEXT_PRECISION,
+        transform=transform_of_context,
         at_least=AT_LEAST,
         title=kind_title,
     ),
@@ -448,6 +454,7 @@ ROWS: Final = (
         options=JUDGE_OPTIONS,
         is_scored=True,
         asks=CONTEXT_FAITHFULNESS,
+        transform=transform_of_context,
         at_least=AT_LEAST,
         title=kind_title,
     ),
@@ -459,6 +466,7 @@ ROWS: Final = (
         argument=PartOfText,
         options=SELECT_BEST_OPTIONS,
         asks=SELECT_BEST,
+        compares=True,
         reads_text=False,
     ),
     CheckKind(

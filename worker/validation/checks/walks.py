@@ -1,11 +1,12 @@
 """Looks through checks and those that they hold: what they need, and what they lack."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from shared.contracts.checks import Check
+from shared.contracts.checks import Check, Transform
 from shared.errors import WrongInput
+from worker.validation.checks.graded import with_context
 from worker.validation.checks.kind import AsksEmbeddings
 from worker.validation.checks.table import CHECK_KINDS
 
@@ -30,11 +31,34 @@ def is_paid(check: Check) -> bool:
     )
 
 
+def transforms_of(check: Check) -> list[Transform]:
+    """How a check changes the output before it looks at it, or makes a part of its argument of it."""
+    made = CHECK_KINDS[check.check].transform
+    return [each for each in (check.transform, made and made(check)) if each is not None]
+
+
+def with_transforms(check: Check, ready: Callable[[Transform, str], Transform]) -> Check:
+    """Changes the transforms of a check, and of those that it holds.
+
+    Args:
+        check: may hold others.
+        ready: receives one and the key that it is written under.
+    """
+    inner = tuple(with_transforms(each, ready) for each in check.checks)
+    transform = check.transform and ready(check.transform, "transform")
+    argument, made = check.argument, CHECK_KINDS[check.check].transform
+    if made is not None and (written := made(check)) is not None:
+        argument = with_context(argument, msgspec.to_builtins(ready(written, "context")))
+    if (transform, argument, inner) == (check.transform, check.argument, check.checks):
+        return check
+    return msgspec.structs.replace(check, argument=argument, transform=transform, checks=inner)
+
+
 def needs_sandbox(checks: Iterable[Check]) -> bool:
     """Whether any check runs what people wrote: patterns, functions or JavaScript."""
     return any(
         CHECK_KINDS[check.check].needs_sandbox
-        or (check.transform is not None and check.transform.runs_code)
+        or any(each.runs_code for each in transforms_of(check))
         or (bool(check.checks) and needs_sandbox(check.checks))
         for check in checks
     )
@@ -44,7 +68,7 @@ def calls_functions(checks: Iterable[Check]) -> bool:
     """Whether any check calls a function of the validators file."""
     return any(
         CHECK_KINDS[check.check].calls_function
-        or (check.transform is not None and check.transform.python is not None)
+        or any(each.python is not None for each in transforms_of(check))
         or (bool(check.checks) and calls_functions(check.checks))
         for check in checks
     )

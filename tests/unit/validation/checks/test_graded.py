@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from shared.codecs.parked_items import ParkedState, WaitReason
 from shared.contracts.case_run import CaseRun
 from shared.upstream.model_target import ModelTarget
+from tests.support.sandbox_box import CheckBox
 from worker.executors.check_calls import Desk, ask_checks
 from worker.upstream.attempts import CallsMade
 from worker.upstream.chat import ModelReply, ModelRequest
@@ -19,6 +20,7 @@ from worker.validation.case_verdict import CheckResult
 from worker.validation.check_verdict import Rules
 from worker.validation.checks import CHECK_KINDS, AsksJudges, Score, Subject, parse_checks
 from worker.validation.checks.kind import Rival
+from worker.validation.checks.walks import calls_functions, needs_sandbox
 from worker.validation.panel import Vote
 from worker.validation.scoring import Evaluation, Question, run_deterministic
 
@@ -198,3 +200,34 @@ def test_no_judge_chooses_where_there_is_no_choice(others: list[str], passed: bo
     subject = Subject("Paris", rivals=[Rival(str(at), text) for at, text in enumerate(["Paris", *others])])
     row, requests = asked({"select_best": "Is short."}, {}, subject)
     assert (row.passed, requests) == (passed, [])
+
+
+@pytest.mark.parametrize(
+    ("context", "passages"),
+    [
+        ({"template": "{{ json.docs | join('\\n\\n') }}"}, ["One.", "Two."]),
+        ({"json_pointer": "/docs/0"}, ["One."]),
+        ({"json_path": "$.docs[*]"}, ["One.", "Two."]),
+        ({"javascript": "output.docs"}, ["One.", {"text": "Two."}]),
+        ({"python": "documents"}, "One."),
+    ],
+)
+def test_a_context_is_made_of_the_answer_as_the_model_gave_it(context: Any, passages: Any) -> None:
+    """The output that is judged may be a part of it; what cannot be made is no verdict on the output."""
+    whole = Subject('{"answer": "A.", "docs": ["One.", "Two."]}', is_value=True)
+    sandbox = CheckBox(returned=passages)
+    subject = Subject("A.", whole=whole, sandbox=sandbox)
+    raw = {"context_faithfulness": context}
+    _, [request] = asked(raw, verdicts("supported", "y"), subject)
+    shown = [each if isinstance(each, str) else json.dumps(each) for each in passages]
+    expected = ["One."] if passages == "One." else shown
+    assert request.user.splitlines() == [f"Context: {json.dumps(expected)}", 'Output: "A."']
+    [check] = parse_checks([{"not": raw}])
+    assert needs_sandbox([check]) is bool({"javascript", "python"} & context.keys())
+    assert calls_functions([check]) is ("python" in context)
+
+
+def test_a_context_that_cannot_be_made_has_a_reason() -> None:
+    row, requests = asked({"context_recall": {"context": {"json_pointer": "/docs"}, "expected": "A"}}, {})
+    assert (row.passed, requests) == (False, [])
+    assert "no JSON in the output" in row.reason
