@@ -280,7 +280,7 @@ def _check_run(run: CaseRun, bench: Bench, *, has_expected: bool) -> None:
     judges = run.judges if has_expected else ()
     called = {**({} if run.recorded else run.models), **{name: run.judges[name] for name in judges}}
     for model, target in {**called, **run.check_models}.items():
-        if not target.is_echo and tariff_of(model, run.prices) is None:
+        if not target.is_echo and tariff_of(target.model, run.prices) is None:
             what = f"max_cost: the price of {shown(model)} is not known, so that no cap can be kept"
             given = "prices: {prompt_per_million: …, completion_per_million: …}"
             option = "give --price IN/OUT, or " if model in run.models and not run.recorded else ""
@@ -478,10 +478,11 @@ def _written_at(bench: Bench, models: Sequence[str], choice: CaseChoice) -> dict
 def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> dict[str, GivenPrice]:
     """Returns the given prices; one on the command line applies to all models under test."""
     today = datetime.now(UTC).date().isoformat()
-    given = {model: own.price_on(today) for model, own in config.configured.items()}
+    given = config.prices_on(today)
     if choice.model_config is not None and choice.model_config.prices:
-        given |= dict.fromkeys(models, choice.model_config.prices.given)
-    return {model: price for model, price in given.items() if price is not None}
+        called = (config.config_of(model).model or model for model in models)
+        given |= dict.fromkeys(called, choice.model_config.prices.given)
+    return given
 
 
 def _models(config: BenchConfig, choice: CaseChoice, outputs: Outputs | None) -> list[str]:

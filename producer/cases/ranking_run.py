@@ -215,7 +215,7 @@ def _answer_of(case: OpenedCase) -> str | None:
 
 def _bench(run: CaseRun, by: RankingTerms) -> dict[str, Any]:
     """Writes the bench around the comparisons; JSON is YAML."""
-    own = model_config(_target_of(run, by.model), run.prices, {})
+    own = model_config(by.model, _target_of(run, by.model), run.prices, {})
     winner = {"type": "object", "required": ["winner"], "properties": {"winner": {"pattern": WINNER}}}
     words = {"one_of": [*CHOICES, "Answer A", "Answer B"], "ignore_case": True}
     return {

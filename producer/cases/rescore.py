@@ -194,7 +194,7 @@ def _bench(
         "models": list(run.models),
         "vars": dict(shared_vars),
         "model_configs": {
-            name: model_config(target, run.prices, run.transforms) for name, target in targets.items()
+            name: model_config(name, target, run.prices, run.transforms) for name, target in targets.items()
         },
         "config": {
             **judges,
@@ -223,23 +223,25 @@ def _bench(
 
 
 def model_config(
-    target: ModelTarget, prices: Mapping[str, GivenPrice], transforms: Mapping[str, Transform]
+    name: str, target: ModelTarget, prices: Mapping[str, GivenPrice], transforms: Mapping[str, Transform]
 ) -> dict[str, Any]:
     """Writes a target as a bench has it in `model_configs`.
 
     Args:
+        name: what it is called there.
         target: the model.
-        prices: those of the run, by model.
-        transforms: likewise.
+        prices: those of the run, by the model that is called.
+        transforms: those of the run, by name.
 
-    >>> model_config(ModelTarget("m", "http://h/v1"), {}, {})
-    {'api_base': 'http://h/v1'}
+    >>> model_config("small", ModelTarget("m", "http://h/v1"), {}, {})
+    {'model': 'm', 'api_base': 'http://h/v1'}
     """
     written = {
+        "model": "" if name == target.model or target.http or target.is_hosted else target.model,
         "api_base": target.api_base,
         "api_key_env": target.api_key_env,
         "headers": dict(target.headers),
         "prices": msgspec.to_builtins(prices.get(target.model)),
-        "transform": msgspec.to_builtins(transforms.get(target.model)),
+        "transform": msgspec.to_builtins(transforms.get(name)),
     }
     return {key: value for key, value in written.items() if value}

@@ -81,7 +81,7 @@ def refuse_unknown_models(plan: "PlannedRun", choice: "CaseChoice") -> None:
         for model, target in asked.items():
             if model not in refused and not _is_served(target):
                 refused.add(model)
-                problems.add(_error(model, _where(plan, choice, model), remedy))
+                problems.add(_error(target.model, _where(plan, choice, model), remedy))
     problems.raise_found()
 
 
@@ -95,7 +95,7 @@ def doubtful_models(plan: "PlannedRun", choice: "CaseChoice") -> Iterator[str]:
     run = plan.run
     asked = {**({} if run.recorded else run.models), **run.judges, **run.check_models}
     for model, target in asked.items():
-        near = "" if target.api_base else nearest_listed(model)
+        near = "" if target.api_base else nearest_listed(target.model)
         if near:
             where = _where(plan, choice, model)
             yield f"{where}: {shown(model)} is in no list of models; did you mean {near!r}?"

@@ -71,8 +71,9 @@ def bench_text(bench: BenchConfig, comments: Comments | None = None) -> str:
     ordered = _in_order(document, FIRST, LAST)
     cases = [_in_order(each, CASE_FIRST, CASE_LAST) for each in document.get(CASES, ())]
     ordered |= {CASES: cases} if cases else {}
-    models = [_in_order(each, ("name",), ()) if isinstance(each, dict) else each for each in ordered[MODELS]]
-    ordered[MODELS] = models
+    first = ("name", "model")
+    models = ordered[MODELS]
+    ordered[MODELS] = [_in_order(each, first, ()) if isinstance(each, dict) else each for each in models]
     lines = _Lines(comments or {})
     text = "\n".join([*lines.comment((), 0), *lines.mapping(ordered, (), 0)]) + "\n"
     try:

@@ -25,7 +25,7 @@ from producer.forecasts import (
 from producer.service_documents import FileCounts, RunEstimate, ValidateDocument
 from producer.text import cost, count, plural
 from shared.contracts.case_run import FREEFORM, CasePayload, CaseRun
-from shared.upstream.prices import ANSWER_LIMITS, SERVICE_TIER, GivenPrice, cost_of
+from shared.upstream.prices import ANSWER_LIMITS, SERVICE_TIER, cost_of
 from shared.upstream.usage import Usage, estimate_text_tokens
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _JUDGE_KEYS: Final = frozenset({"judge_model", "judge_models"})
 class _Bill:
     """Adds up the cost of calls."""
 
-    prices: Mapping[str, GivenPrice]
+    run: CaseRun
     tier: str = ""
     """The service tier that judges are asked in."""
     usd: float | None = 0.0
@@ -63,7 +63,8 @@ class _Bill:
 
     def add(self, model: str, usage: Usage, *, times: int) -> None:
         """Adds equal calls."""
-        each = cost_of(model, usage, self.prices)
+        target = self.run.models.get(model) or self.run.judges.get(model) or self.run.check_models.get(model)
+        each = cost_of(target.model if target else model, usage, self.run.prices)
         self.usd = None if self.usd is None or each is None else self.usd + each * times
         self.calls += times
 
@@ -167,7 +168,7 @@ def estimated(plan: PlannedRun) -> RunEstimate:
     run = plan.run
     judge_tier = run.judge_params.get(SERVICE_TIER, "")
     called = {name for name, target in run.models.items() if not (run.recorded or target.is_echo)}
-    models, judges, checks = (_Bill(run.prices, judge_tier, is_cached=run.cache) for _ in range(3))
+    models, judges, checks = (_Bill(run, judge_tier, is_cached=run.cache) for _ in range(3))
     prompt_tokens, is_assumed = 0, False
     for item in plan.asked:
         asked_of, times = plan.models_of(item), item.repeat

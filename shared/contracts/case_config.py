@@ -199,6 +199,8 @@ class ModelConfig(Code):
     """The variable of the workers' environment that holds the key."""
     http: HttpConfig | None = None
     """How an application is asked that speaks none of the protocols; instead of `api_base`."""
+    model: Text | None = None
+    """The model that is called, of which a bench may have several; null: that of its name."""
     prices: Price | None = None
     """What it costs; needed for `max_cost` with a model of unknown price."""
     prices_from: dict[Annotated[Text, AfterValidator(_day)], Price] = Field({})
@@ -226,7 +228,9 @@ class ModelConfig(Code):
     def _has_place(self) -> Self:
         """Refuses a protocol of nowhere, and two places."""
         code = next((key for key in ("python", "javascript", "plugin") if getattr(self, key)), None)
-        for key in ("api_base", "http", "api_key_env") if code else ():
+        code = code or ("http" if self.http else None)
+        refused = ("api_base", "http", "api_key_env", "model") if code != "http" else ("model",)
+        for key in refused if code else ():
             if getattr(self, key) is not None:
                 raise _misplaced(key, f"{code} is called, and there is {key} too: keep one of them")
         if self.http and self.api_base is not None:
@@ -505,7 +509,7 @@ class BenchConfig(_SettingKeys):
         timeout_s = FLEX_TIMEOUT_S if is_slow else settings.timeout_s
         http = own.http.mapping if own.http else None
         return ModelTarget(
-            model,
+            own.model or model,
             http.request.address if http else own.api_base or (f"plugin:{own.plugin}" if own.plugin else ""),
             own.api_key_env or "",
             timeout_s=timeout_s,
@@ -514,6 +518,11 @@ class BenchConfig(_SettingKeys):
             plugin=own.plugin or "",
             config=own.config,
         )
+
+    def prices_on(self, day: str) -> dict[str, GivenPrice]:
+        """Returns the prices that the file states for a day, by the model that is called."""
+        priced = ((own.model or name, own.price_on(day)) for name, own in self.configured.items())
+        return {model: price for model, price in priced if price is not None}
 
     def judge(self, model: str) -> ModelTarget:
         """Returns where a model is called that judges, or that a check asks: with the headers of judges."""

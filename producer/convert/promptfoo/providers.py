@@ -1,7 +1,8 @@
 """Translates providers into models: names as litellm has them, options, endpoints, code."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
@@ -177,6 +178,32 @@ def to_model(provider: Provider, leave: Leave) -> str | ModelEntry:
         where = ".".join(str(part) for part in location if not str(part).startswith("function"))
         leave(f"config of provider {provider.id}", f"{where}: {message}")
         return str(name)
+
+
+def name_of(model: str | ModelEntry) -> str:
+    """Returns what a model is called."""
+    return model if isinstance(model, str) else model.name
+
+
+def free_name(called: str, label: str | None, taken: Container[str]) -> str:
+    """Returns a name for a model of which there are several.
+
+    >>> free_name("openai/gpt-4o", None, ["openai/gpt-4o"]), free_name("echo", "polite", [])
+    ('openai/gpt-4o (2)', 'echo/polite')
+    """
+    name = called if label is None else f"{called}/{label}" if called == "echo" else label
+    ends = (f"/{at}" if name == "echo" else f" ({at})" for at in count(2))
+    return name if name not in taken else next(name + end for end in ends if name + end not in taken)
+
+
+def named(model: str | ModelEntry, name: str) -> str | ModelEntry:
+    """Returns a model with another name."""
+    called = name_of(model)
+    if name == called or (model == "echo" and name.startswith("echo/")):
+        return name if isinstance(model, str) else model
+    own = {} if isinstance(model, str) else model.model_dump(exclude_unset=True, by_alias=True)
+    is_called = isinstance(model, str) or not (model.http or model.named)
+    return ModelEntry(**{**own, "name": name, **({"model": called} if is_called else {})})
 
 
 def _endpoint(config: WrittenModelConfig, leave: Leave) -> dict[str, Any]:

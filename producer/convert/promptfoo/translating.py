@@ -1,5 +1,6 @@
 """Translates a promptfoo configuration into a bench: models, prompts, cases with their checks."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,7 +26,7 @@ from producer.convert.promptfoo.prompt_templates import (
     late_messages,
     parsed_messages,
 )
-from producer.convert.promptfoo.providers import to_model
+from producer.convert.promptfoo.providers import free_name, name_of, named, to_model
 from producer.convert.promptfoo.reading import GENERATOR, read_suite
 from producer.convert.promptfoo.suite import Assertion, PromptTemplate, Provider, Suite, Test
 from producer.convert.promptfoo.written import (
@@ -187,26 +188,21 @@ class _Translation:
     def _models(self) -> list[str | ModelEntry]:
         """The models, each once."""
         models = dict[str, str | ModelEntry]()
-        for provider in self.suite.providers:
-            model = self._model(provider)
-            if model is None:
-                continue
-            name = model if isinstance(model, str) else model.name
+        found = [(each, model) for each in self.suite.providers if (model := self._model(each))]
+        called = Counter(map(name_of, (model for _, model in found)))
+        for provider, model in found:
+            label = provider.label if called[name_of(model)] > 1 else None
+            name = free_name(name_of(model), label, models)
             if provider.prompts is not None:
                 reason = "a bench asks all models with all prompts: write this provider into a second bench"
                 self.leave(
                     provider.place.at("prompts"), f"prompts of {provider.label or provider.id}", reason
                 )
             self.labels |= {provider.id: name, provider.label or provider.id: name}
-            if name not in models:
-                self.places["models", len(models)] = provider.place
-                models[name] = model
-            elif models[name] != model:
-                reason = "a bench has one configuration for a model: use a second bench"
-                self.leave(provider.place, f"provider {provider.label or provider.id}", reason)
-            if provider.label and provider.label != name:
-                at = ("models", list(models).index(name))
-                self.comments[at] = (*self.comments.get(at, ()), provider.label)
+            self.places["models", len(models)] = provider.place
+            if provider.label and not name.endswith(provider.label):
+                self.comments["models", len(models)] = (provider.label,)
+            models[name] = named(model, name)
         if not models:
             self.comments["models",] = ("none of the providers has a counterpart: name a model here",)
             return [ECHO]
@@ -402,8 +398,8 @@ class _Translation:
     def _leave_rest(self, test: Test) -> None:
         """Lists what cases do not have."""
         whole = "a bench asks all models with all prompts: write these tests into a second bench"
-        for key, named in (("prompts", test.prompts), ("providers", test.providers)):
-            if named is not None:
+        for key, chosen in (("prompts", test.prompts), ("providers", test.providers)):
+            if chosen is not None:
                 self.leave(test.place.at(key), f"{key} of a test", whole)
         for key in unknown(WrittenTestOptions, test.options):
             self.leave(test.place.at("options", key), f"options.{key}", "cases have no such option")

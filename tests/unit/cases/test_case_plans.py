@@ -394,3 +394,32 @@ def test_a_slow_tier_has_more_time(tmp_path: Path, more: str, tested: float, jud
     run = plan(write(tmp_path, HEAD + CASES + more)).run
     assert [target.timeout_s for target in run.models.values()] == [tested] * len(run.models)
     assert [target.timeout_s for target in run.judges.values()] == [judging]
+
+
+def test_one_model_stands_under_several_names(tmp_path: Path) -> None:
+    """Calls, keys and prices are those of the model that is called; options and results those of the name."""
+    price = "{prompt_per_million: 1, completion_per_million: 2}"
+    models = [
+        f"{{name: cold, model: openai/gpt-4o, params: {{temperature: 0}}, prices: {price}}}",
+        "{name: warm, model: openai/gpt-4o}",
+        "{name: e, model: echo}",
+    ]
+    text = f"name: n\nsystem_prompt: s\nmodels: [{', '.join(models)}]\nconfig: {{max_cost: 1}}\n"
+    found = plan(write(tmp_path, text + "test_cases: [{input: a}]\n"))
+
+    assert {name: target.model for name, target in found.run.models.items()} == {
+        "cold": "openai/gpt-4o",
+        "warm": "openai/gpt-4o",
+        "e": "echo",
+    }
+    assert [item.model for item in found.items()] == ["cold", "warm", "e"]
+    assert found.run.prices == {"openai/gpt-4o": GivenPrice(1, 2)}
+    assert found.run.calls["cold"][""]["params"] == {"temperature": 0.0}
+    assert (estimated(found).calls, found.run.models["e"].is_echo) == (2, True)
+    assert estimated(found).cost_usd
+
+
+def test_an_application_has_no_other_model(tmp_path: Path) -> None:
+    model = "{name: a, model: b, http: {url: 'http://h/', body: {q: '{{ input }}'}, answer: /a}}"
+    text = f"name: n\nsystem_prompt: s\nmodels: [{model}]\ntest_cases: [{{input: a}}]\n"
+    assert "http is called, and there is model too" in str(refusal(write(tmp_path, text)))

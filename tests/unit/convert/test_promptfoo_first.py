@@ -156,6 +156,25 @@ PROVIDERS: list[tuple[object, object]] = [
 ]
 
 
+def test_providers_of_one_model_stay_apart(tmp_path: Path) -> None:
+    file = tmp_path / "promptfooconfig.json"
+    warm = {"id": "openai:gpt-4o", "label": "warm", "config": {"temperature": 1}}
+    providers = ["openai:gpt-4o", warm, "openai:gpt-4o", {"id": "echo", "label": "a"}, "echo", "echo"]
+    file.write_text(json.dumps({"providers": providers, "prompts": ["Hi"]}))
+
+    found = convert(ForeignFile(file, tmp_path))
+
+    assert found.bench.model_dump(mode="json", exclude_unset=True)["models"] == [
+        "openai/gpt-4o",
+        {"name": "warm", "model": "openai/gpt-4o", "params": {"temperature": 1}},
+        {"name": "openai/gpt-4o (2)", "model": "openai/gpt-4o"},
+        "echo/a",
+        "echo",
+        "echo/2",
+    ]
+    assert not found.left
+
+
 @pytest.mark.parametrize(("provider", "model"), PROVIDERS, ids=lambda each: str(each)[:40])
 def test_providers_are_models(provider: object, model: object, tmp_path: Path) -> None:
     file = tmp_path / "promptfooconfig.json"
