@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
-from producer.serve.micro_runs import MicroRun, MicroRuns, ServedTurn
+from producer.serve.micro_runs import MicroRuns, ServedTurn
 from producer.serve.turn_bodies import AcceptedTurn
 from shared.clock import now_ms
 from shared.codecs.live_pieces import LivePiece
@@ -29,8 +30,10 @@ LOOK_S: Final = 0.25
 """A run whose end has not been reported for this long is polled."""
 ADOPT_S: Final = 30.0
 """Time between two searches for micro-runs of servers that have gone."""
+FOLD_S: Final = 0.05
+"""How long micro-runs that were answered wait to be folded together: nobody waits for that."""
 THREADS: Final = 4
-"""Calls to Redis at a time: one submits, one listens, two read and fold."""
+"""Calls to Redis at a time: one submits, one listens and reads, one looks, one folds."""
 
 T = TypeVar("T")
 
@@ -43,7 +46,7 @@ class Waiting(NamedTuple):
     turns: Sequence[AcceptedTurn]
     ids: "asyncio.Future[list[str]]"
     """Set when they are submitted: `run.index` of each."""
-    results: "asyncio.Future[list[ServedTurn]]"
+    results: "asyncio.Future[Sequence[ServedTurn]]"
     is_kept: bool
     """Whether the results are kept for later requests."""
     on_piece: Callable[[LivePiece], None] | None
@@ -55,9 +58,16 @@ class Waiting(NamedTuple):
 class _UnderWay(NamedTuple):
     """A micro-run whose end is awaited."""
 
-    micro: MicroRun
     requests: Sequence[Waiting]
-    since_s: float
+    since_s: float = inf
+    """Since when it has been submitted."""
+
+
+class _Ended(NamedTuple):
+    """A micro-run that has ended, with the results of its turns, or why they could not be read."""
+
+    run: str
+    found: Sequence[ServedTurn] | Exception
 
 
 class Gatherer:
@@ -77,18 +87,18 @@ class Gatherer:
         self._runs, self._max_waiting, self._most_turns = runs, max_waiting, most_turns
         self._gathered = deque[Waiting]()
         self._under_way: dict[str, _UnderWay] = {}
-        self._early = set[str]()
-        """Runs that ended while they were being submitted."""
+        self._answered = list[tuple[str, Sequence[ServedTurn]]]()
+        """Runs that are to be folded, with the results that somebody fetches later."""
         self._news, self._ended = asyncio.Event(), asyncio.Event()
         self._threads = ThreadPoolExecutor(THREADS, "serve")
-        self._tasks = set[asyncio.Task[None]]()
+        self._tasks = list[asyncio.Task[None]]()
         self.waiting = 0
         """Turns that were accepted and have no decision yet."""
 
     def start(self) -> None:
         """Begins to submit and to listen."""
-        for work in (self._submit_all, self._listen, self._look, self._adopt):
-            self._spawn(work())
+        works = (self._submit_all, self._listen, self._look, self._fold, self._adopt)
+        self._tasks = [asyncio.create_task(work()) for work in works]
 
     @property
     def runs(self) -> MicroRuns:
@@ -131,7 +141,7 @@ class Gatherer:
     async def drain(self, within_s: float) -> bool:
         """Waits until no turn is pending; returns whether that happened in time."""
         deadline_s = monotonic() + within_s
-        while self.waiting and monotonic() < deadline_s:  # noqa: ASYNC110 - rarely awaited, and changed by every run that ends
+        while (self.waiting or self._answered) and monotonic() < deadline_s:  # noqa: ASYNC110 - rarely awaited, and changed by every run that ends
             await asyncio.sleep(GATHER_S)
         return not self.waiting
 
@@ -177,35 +187,51 @@ class Gatherer:
         turns = [turn for request in requests for turn in request.turns]
         accepted_ms = [request.accepted_ms for request in requests for _ in request.turns]
         is_kept = any(request.is_kept for request in requests)
-        self._early.clear()
+        is_heard = any(request.on_piece for request in requests)
+        run = self._runs.next_run()
+        self._under_way[run] = _UnderWay(requests)  # it may end before its submit returns
         try:
-            is_heard = any(request.on_piece for request in requests)
-            micro = await self._in_thread(
-                partial(self._runs.submit, turns, accepted_ms, is_kept=is_kept, is_heard=is_heard)
+            await self._in_thread(
+                partial(self._runs.submit, run, turns, accepted_ms, is_kept=is_kept, is_heard=is_heard)
             )
         except FORESEEN as error:
-            self._fail(requests, error)
+            self._fail(run, error)
             return
         self._on_submit(len(turns))
-        self._under_way[micro.run] = _UnderWay(micro, requests, monotonic())
+        if run in self._under_way:
+            self._under_way[run] = _UnderWay(requests, monotonic())
         at = 0
         for request in requests:
             if not request.ids.done():
-                request.ids.set_result([f"{micro.run}.{at + one}" for one in range(len(request.turns))])
+                request.ids.set_result([f"{run}.{at + one}" for one in range(len(request.turns))])
             at += len(request.turns)
-        if micro.run in self._early:
-            self._end(micro.run)
 
     async def _listen(self) -> None:
         """Finishes runs that the ledger reports as ended."""
         await self._for_ever(self._heard, 0.0)
 
     async def _heard(self) -> None:
-        heard = await self._in_thread(self._runs.heard)
-        for piece in heard.pieces:
+        pieces, ended = await self._in_thread(self._hear)
+        for piece in pieces:
             self._hand_out(piece)
-        for run in heard.ended:
-            self._end(run)
+        self._end(ended)
+
+    def _hear(self) -> tuple[Sequence[LivePiece], Sequence[_Ended]]:
+        """Waits for what workers tell, and reads what has ended, in a thread."""
+        heard = self._runs.heard()
+        return heard.pieces, self._read(heard.ended)
+
+    def _read(self, runs: Sequence[str]) -> list[_Ended]:
+        """Reads the results of runs that have ended, in a thread."""
+        ended = list[_Ended]()
+        for run in runs:
+            if each := self._under_way.get(run):
+                total = sum(len(request.turns) for request in each.requests)
+                try:
+                    ended.append(_Ended(run, self._runs.read(run, total)))
+                except FORESEEN as error:
+                    ended.append(_Ended(run, error))
+        return ended
 
     def _hand_out(self, piece: LivePiece) -> None:
         """Gives a piece of an answer to the caller who waits for it, if there is one."""
@@ -222,8 +248,23 @@ class Gatherer:
     async def _look_once(self) -> None:
         before_s = monotonic() - LOOK_S
         silent = [run for run, each in self._under_way.items() if each.since_s < before_s]
-        for run in await self._in_thread(partial(self._runs.ended_among, silent)) if silent else ():
-            self._end(run)
+        if silent:
+            self._end(await self._in_thread(lambda: self._read(self._runs.ended_among(silent))))
+
+    async def _fold(self) -> None:
+        """Folds runs that were answered, those of a moment together."""
+        await self._for_ever(self._fold_once, FOLD_S)
+
+    async def _fold_once(self) -> None:
+        answered, self._answered = self._answered, []
+        if answered:
+            await self._in_thread(partial(self._fold_together, answered))
+
+    def _fold_together(self, answered: Sequence[tuple[str, Sequence[ServedTurn]]]) -> None:
+        """Keeps what somebody fetches later, and folds, in a thread; `adopt` finds what fails."""
+        for run, found in answered:
+            self._runs.keep_results(run, enumerate(found))
+        self._runs.fold([run for run, _ in answered])
 
     async def _adopt(self) -> None:
         """Folds runs that nobody folded."""
@@ -231,38 +272,27 @@ class Gatherer:
             lambda: self._in_thread(partial(self._runs.adopt, frozenset(self._under_way))), ADOPT_S
         )
 
-    def _end(self, run: str) -> None:
-        """Finishes a run that has ended, once."""
-        if each := self._under_way.pop(run, None):
+    def _end(self, ended: Sequence[_Ended]) -> None:
+        """Finishes runs that have ended, each once: hands out their results."""
+        for run, found in ended:
+            if isinstance(found, ProctorError):
+                self._fail(run, found)
+            elif not isinstance(found, Exception) and (each := self._under_way.pop(run, None)):
+                is_kept = any(request.is_kept for request in each.requests)
+                self._answered.append((run, found if is_kept else []))
+                at = 0
+                for request in each.requests:
+                    if not request.results.done():
+                        request.results.set_result(found[at : at + len(request.turns)])
+                    at += len(request.turns)
+                    self.waiting -= len(request.turns)
+            # else Redis is away, and `_look` finds the end once more
             self._ended.set()
-            self._spawn(self._finish(each))
-        else:
-            self._early.add(run)
 
-    async def _finish(self, each: _UnderWay) -> None:
-        """Hands out the results of a run, and folds it."""
-        try:
-            found = await self._in_thread(partial(self._runs.read, each.micro))
-        except ProctorError as error:
-            self._fail(each.requests, error)
-            return
-        except FORESEEN:  # Redis is away: `_look` finds the end once more
-            self._under_way[each.micro.run] = each
-            return
-        at = 0
-        for request in each.requests:
-            if not request.results.done():
-                request.results.set_result(found[at : at + len(request.turns)])
-            at += len(request.turns)
-            self.waiting -= len(request.turns)
-        with suppress(*FORESEEN):  # `adopt` finds it later
-            if any(request.is_kept for request in each.requests):
-                await self._in_thread(partial(self._runs.keep_results, each.micro.run, enumerate(found)))
-            await self._in_thread(partial(self._runs.fold, each.micro.run))
-
-    def _fail(self, requests: Sequence[Waiting], error: Exception) -> None:
-        """Tells callers that their turns have no result."""
-        for request in requests:
+    def _fail(self, run: str, error: Exception) -> None:
+        """Tells callers that the turns of a run have no result."""
+        each = self._under_way.pop(run, None)
+        for request in each.requests if each else ():
             self.waiting -= len(request.turns)
             for future in (request.ids, request.results):
                 if not future.done():
@@ -280,11 +310,6 @@ class Gatherer:
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
-
-    def _spawn(self, work: "Awaitable[None]") -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _seen(future: "asyncio.Future[Any]") -> None:

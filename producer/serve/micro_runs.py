@@ -4,7 +4,6 @@ Every call here waits for Redis, and is made from a thread.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Final, NamedTuple
 
@@ -83,17 +82,6 @@ class _ErrorLine(Struct):
     result: Raw
 
 
-@dataclass(frozen=True, slots=True)
-class MicroRun:
-    """A run that was submitted."""
-
-    run: str
-    total: int
-    """Its turns."""
-    batches: int
-    """Threads among them."""
-
-
 class Heard(NamedTuple):
     """What workers have told a server."""
 
@@ -124,17 +112,24 @@ class MicroRuns:
         """Name under which the ledger reports the runs that have ended."""
         self._made = 0
 
+    def next_run(self) -> str:
+        """Returns the id of a new run."""
+        self._made += 1
+        return f"{SERVED_PREFIX}{self.listener}-{self._made}"
+
     def submit(
         self,
+        run: str,
         turns: Sequence[AcceptedTurn],
         accepted_ms: Sequence[int] = (),
         *,
         is_kept: bool = False,
         is_heard: bool = False,
-    ) -> MicroRun:
+    ) -> None:
         """Submits turns as a run; their order in a thread is the order in which runs are submitted.
 
         Args:
+            run: as of `next_run`.
             turns: of one or several callers.
             accepted_ms: when each was accepted, epoch milliseconds; by default now.
             is_kept: whether another server that folds the run keeps its results for later requests.
@@ -143,10 +138,8 @@ class MicroRuns:
         Raises:
             ProctorError: Redis does not accept it; whether workers decide the turns is then unknown.
         """
-        self._made += 1
         if self._redactor is not None:
             turns = [_redacted(turn, self._redactor) for turn in turns]
-        run = f"{SERVED_PREFIX}{self.listener}-{self._made}"
         submitted_ms, ledger = now_ms(), self._access.ledger
         columns = TurnColumns(
             list(range(len(turns))), [turn.thread for turn in turns], [turn.line for turn in turns]
@@ -172,7 +165,6 @@ class MicroRuns:
             total=len(turns),
         )
         self._access.publisher.publish(wakes)
-        return MicroRun(run, len(turns), len(chunk.payloads))
 
     def heard(self) -> Heard:
         """Waits for what workers tell, at most `WAIT_S`."""
@@ -201,23 +193,23 @@ class MicroRuns:
             if not state or state.decode() in FINAL_STATES
         ]
 
-    def read(self, micro: MicroRun) -> list[ServedTurn]:
-        """Reads the results of a run that has ended, in the order of its turns.
+    def read(self, run: str, total: int) -> list[ServedTurn]:
+        """Reads the results of a run of so many turns that has ended, in their order.
 
         Raises:
             LostTurnsError: it is gone, or was ended without all results.
         """
-        rows = self._rows(micro)
-        if len(rows) < micro.total:
+        rows = self._rows(run)
+        if len(rows) < total:
             raise LostTurnsError(
                 "the turns were lost with the Redis that had them, or their run was removed",
                 hint="send them again, with the same clientRequestId",
             )
         return [served(row) for row in rows]
 
-    def fold(self, run: str) -> None:
-        """Adds the turns of a run that has ended to the stream of the namespace, and removes the run."""
-        self._access.ledger.fold([run], self._keep)
+    def fold(self, runs: Sequence[str]) -> None:
+        """Adds the turns of runs that have ended to the stream of the namespace, and removes the runs."""
+        self._access.ledger.fold(runs, self._keep)
 
     def keep_results(self, run: str, found: Iterable[tuple[int, ServedTurn]]) -> None:
         """Keeps results for callers that did not wait, under `run.index`.
@@ -267,29 +259,34 @@ class MicroRuns:
                 continue
             if info.is_final and (info.finished_ms or 0) < before_ms:
                 if convert(info.snapshot, _Snapshot).is_kept:
-                    rows = self._rows(MicroRun(run, info.total, info.threads))
-                    self.keep_results(run, [(row.index, served(row)) for row in rows])
-                self.fold(run)
+                    self.keep_results(run, [(row.index, served(row)) for row in self._rows(run)])
+                self.fold([run])
 
-    def _rows(self, micro: MicroRun) -> list[TurnRow]:
+    def _rows(self, run: str) -> list[TurnRow]:
         """Reads the rows that a run has, in their order."""
         client = self._access.client
-        found: dict[Any, Any] = client.hgetall(keys.results_key(micro.run))
+        found: dict[Any, Any] = client.hgetall(keys.results_key(run))
         items: dict[Any, Any] = {}
-        if len(found) != micro.batches or any(b"x0p" in value[:200] for value in found.values()):
-            items = client.hgetall(keys.items_key(micro.run))
+        if any(b":" in name or b"x0p" in value[:200] for name, value in found.items()):  # parts, or poison
+            items = client.hgetall(keys.items_key(run))
         reader = PageReader(
             lambda fields: [found.get(name.encode()) for name in fields],
             lambda fields: [items.get(name.encode()) for name in fields],
             with_open=False,
         )
-        chunk = ChunkFields(0, 0, [f"{CHUNK}.{at}" for at in range(micro.batches)])
+        batches = {name.partition(b":")[0].decode() for name in found}
+        chunk = ChunkFields(0, 0, sorted(batches, key=_place))
         return [row for page in reader.pages([chunk]) for row in page]
 
 
 _encode: Final = Encoder().encode
 _error: Final = Decoder(_ErrorLine).decode
 _kept: Final = Decoder(ServedTurn).decode
+
+
+def _place(batch: str) -> int:
+    """Returns the place of a batch in its chunk."""
+    return int(batch.rpartition(".")[2])
 
 
 def _redacted(turn: AcceptedTurn, redactor: Redactor) -> AcceptedTurn:

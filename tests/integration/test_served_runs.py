@@ -1,16 +1,17 @@
 """Micro-runs of `proctor serve` on a real server: they are told of, folded once, and adopted."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from producer.serve import micro_runs
-from producer.serve.micro_runs import MicroRuns
+from producer.serve.micro_runs import LostTurnsError, MicroRuns
 from producer.serve.turn_bodies import AcceptedTurn
 from shared import keys
 from shared.clock import now_ms
-from shared.errors import RunStateError, UnknownRunError
+from shared.errors import RunStateError
 from shared.ledger import Keep
 from shared.ledger.bounds import HOUR_MS
 from shared.runs.served import HourTotals, ServedRow, ServedStream, Window, merged
@@ -39,6 +40,15 @@ def runs_on(
     return MicroRuns(access, "live", "guardrail", keep)
 
 
+def submitted(
+    runs: MicroRuns, turns: Sequence[AcceptedTurn], accepted_ms: Sequence[int] = (), *, is_kept: bool = False
+) -> str:
+    """Submits turns; returns their run."""
+    run = runs.next_run()
+    runs.submit(run, turns, accepted_ms, is_kept=is_kept)
+    return run
+
+
 def totals(client: "redis.Redis") -> HourTotals:
     """All counters of the namespace."""
     now = now_ms()
@@ -57,24 +67,24 @@ def test_results_come_in_order_and_are_folded_once(
     """The ledger tells which run ended; after two folds it is gone and its turns are counted once."""
     inline_worker.register()
     runs = runs_on(inline_worker, redis_client)
-    micro = runs.submit(TURNS, [now_ms() - 60_000, now_ms() - 60_000, now_ms()])
+    micro = submitted(runs, TURNS, [now_ms() - 60_000, now_ms() - 60_000, now_ms()])
     assert inline_worker.store.list() == [], "a micro-run is in no list of runs"
-    assert runs.ended_among([micro.run]) == []
-    runs.fold(micro.run)
+    assert runs.ended_among([micro]) == []
+    runs.fold([micro])
     assert totals(redis_client).total == 0, "a run that goes on is not folded"
     inline_worker.work()
-    assert runs.heard().ended == [micro.run]
-    assert runs.ended_among([micro.run, "served-gone-1"]) == [micro.run, "served-gone-1"]
-    found = runs.read(micro)
+    assert runs.heard().ended == [micro]
+    assert runs.ended_among([micro, "served-gone-1"]) == [micro, "served-gone-1"]
+    found = runs.read(micro, 3)
     assert [turn.code[:1] for turn in found] == ["k", "k", "k"]
-    runs.keep_results(micro.run, enumerate(found))
+    runs.keep_results(micro, enumerate(found))
     for _ in range(2):
-        runs.fold(micro.run)
+        runs.fold([micro])
     counted = totals(redis_client)
     assert counted.turns == {"k5": 3}
     assert counted.latency.total() == 3
     assert 57_000 < counted.percentile_ms(1.0) < 90_000
-    assert runs.kept_result(f"{micro.run}.2") == found[2]
+    assert runs.kept_result(f"{micro}.2") == found[2]
     left: Any = redis_client.keys("proctor:run:*")
     assert left == [], "nothing of a folded run is left"
     rows = everything(redis_client)
@@ -92,19 +102,19 @@ def test_runs_of_a_dead_server_are_adopted(
     monkeypatch.setattr(micro_runs, "ADOPTED_MS", -10_000)
     inline_worker.register()
     dead, alive = runs_on(inline_worker, redis_client), runs_on(inline_worker, redis_client)
-    ended = dead.submit(TURNS, is_kept=True)
+    ended = submitted(dead, TURNS, is_kept=True)
     inline_worker.work()
-    going_on = dead.submit(TURNS)
-    alive.adopt([ended.run])
+    going_on = submitted(dead, TURNS)
+    alive.adopt([ended])
     assert totals(redis_client).total == 0, "a server folds its own runs itself"
     alive.adopt()
     assert totals(redis_client).turns["k5"] == 3
-    kept = alive.kept_result(f"{ended.run}.0")
+    kept = alive.kept_result(f"{ended}.0")
     assert kept is not None
     assert kept.code[:1] == "k"
     waiting = keys.served_open_key("live")
-    assert redis_client.zrange(waiting, 0, -1) == [going_on.run.encode()]
-    redis_client.delete(keys.run_key(going_on.run))
+    assert redis_client.zrange(waiting, 0, -1) == [going_on.encode()]
+    redis_client.delete(keys.run_key(going_on))
     alive.adopt()
     assert not redis_client.exists(waiting), "what has expired is no longer looked for"
 
@@ -115,23 +125,23 @@ def test_micro_runs_are_cancelled_and_nothing_else(
     """Paused, it would hold its threads unseen; retried, its turns would be twice in the stream."""
     inline_worker.register()
     runs = runs_on(inline_worker, redis_client)
-    micro = runs.submit(TURNS)
+    micro = submitted(runs, TURNS)
     with pytest.raises(RunStateError, match="a part of a stream"):
-        inline_worker.ledger.control(micro.run, "pause")
-    assert inline_worker.ledger.control(micro.run, "cancelled")[0] == "cancelled"
+        inline_worker.ledger.control(micro, "pause")
+    assert inline_worker.ledger.control(micro, "cancelled")[0] == "cancelled"
     with pytest.raises(RunStateError, match="a part of a stream"):
-        inline_worker.ledger.retry(micro.run, "again", chunks=[])
-    assert runs.heard().ended == [micro.run]
-    with pytest.raises(UnknownRunError, match="ended without a result"):
-        runs.read(micro)
-    runs.fold(micro.run)
+        inline_worker.ledger.retry(micro, "again", chunks=[])
+    assert runs.heard().ended == [micro]
+    with pytest.raises(LostTurnsError, match="or their run was removed"):
+        runs.read(micro, 3)
+    runs.fold([micro])
     assert totals(redis_client).total == 0
     assert [row.row.code for row in everything(redis_client)] == ["", "", ""], "they were never decided"
     requests = keys.requests_key("live")
-    again = runs.submit([AcceptedTurn("a", b'{"threadId":"a","message":"ok","clientRequestId":"c"}')])
+    again = submitted(runs, [AcceptedTurn("a", b'{"threadId":"a","message":"ok","clientRequestId":"c"}')])
     inline_worker.work()
     assert redis_client.ttl(requests) > 25 * 24 * 3600
-    runs.fold(again.run)
+    runs.fold([again])
     assert redis_client.ttl(requests) <= 24 * 3600, "known requests end with the last turns"
 
 
@@ -143,9 +153,9 @@ def test_what_is_kept_is_bounded(inline_worker: InlineWorker, redis_client: "red
     for step in range(8):
         ids = range(40 * step, 40 * step + 40)
         turn = b'{"threadId":"t%d","message":"ok","clientRequestId":"c%d"}'
-        micro = runs.submit([AcceptedTurn(f"t{at}", turn % (at, at)) for at in ids])
+        micro = submitted(runs, [AcceptedTurn(f"t{at}", turn % (at, at)) for at in ids])
         inline_worker.work()
-        runs.fold(micro.run)
+        runs.fold([micro])
     kept = everything(redis_client)
     assert [row.row.index for row in kept] == list(range(220, 320))
     assert set(redis_client.hkeys(keys.requests_key("live"))) == {b"c%d" % at for at in range(220, 320)}
@@ -157,9 +167,9 @@ def test_what_is_kept_is_bounded(inline_worker: InlineWorker, redis_client: "red
     long_ago = {f"t{at}": now_ms() - 3_700_000 for at in range(120)}
     redis_client.zadd(keys.served_threads_key("live"), long_ago)
     for thread in ("t0", "t200"):
-        micro = runs.submit([AcceptedTurn(thread, b'{"threadId":"%s","message":"ok"}' % thread.encode())])
+        micro = submitted(runs, [AcceptedTurn(thread, b'{"threadId":"%s","message":"ok"}' % thread.encode())])
         inline_worker.work()
-        runs.fold(micro.run)
+        runs.fold([micro])
     left = {b"t%d" % at for at in (0, *range(120, 320))}
     assert set(redis_client.hkeys(keys.mementos_key("live"))) == left, "those that were silent have gone"
     assert set(redis_client.hkeys(keys.positions_key("live"))) == left
@@ -176,9 +186,9 @@ def test_turns_that_were_decided_in_parts_are_in_the_stream(
         for at in range(9)
     ]
     for _ in range(2):
-        micro = runs.submit([AcceptedTurn(line[13:14].decode(), line) for line in lines])
+        micro = submitted(runs, [AcceptedTurn(line[13:14].decode(), line) for line in lines])
         inline_worker.work(turns=2)
-        runs.fold(micro.run)
+        runs.fold([micro])
     stream = ServedStream(redis_client, "live")
     rows = everything(redis_client)
     expected = [*lines[::2], *lines[1::2]] * 2
@@ -205,8 +215,8 @@ def test_personal_data_is_taken_out_before_turns_are_stored(
     runs = runs_on(inline_worker, redis_client, settings=settings)
     secret = b"ann@secret.example"
     line = b'{"threadId":"t","message":"write to %s","messageId":"m"}' % secret
-    micro = runs.submit([AcceptedTurn("t", line)])
-    for work in (lambda: None, inline_worker.work, lambda: runs.fold(micro.run)):
+    micro = submitted(runs, [AcceptedTurn("t", line)])
+    for work in (lambda: None, inline_worker.work, lambda: runs.fold([micro])):
         work()
         dumps: list[Any] = [redis_client.dump(key) for key in redis_client.keys("*")]
         assert not any(secret in dump for dump in dumps)

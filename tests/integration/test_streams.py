@@ -56,9 +56,10 @@ def serve(redis_url: str, inline_worker: InlineWorker, redis_client: "redis.Redi
             ).encode()
             for at, text in enumerate(messages)
         ]
-        micro = runs.submit([AcceptedTurn(f"t{at}", line) for at, line in enumerate(lines)])
+        run = runs.next_run()
+        runs.submit(run, [AcceptedTurn(f"t{at}", line) for at, line in enumerate(lines)])
         inline_worker.work()
-        runs.fold(micro.run)
+        runs.fold([run])
 
     return decide
 

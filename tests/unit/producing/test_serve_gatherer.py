@@ -12,7 +12,7 @@ from redis.exceptions import ConnectionError  # noqa: A004 - as Redis calls it
 
 from producer.serve import gatherer
 from producer.serve.gatherer import Gatherer
-from producer.serve.micro_runs import Heard, MicroRun, ServedTurn
+from producer.serve.micro_runs import Heard, ServedTurn
 from producer.serve.turn_bodies import AcceptedTurn
 
 WITHIN_S = 10.0
@@ -29,18 +29,20 @@ class ToldRuns:
         """Names of calls that fail next, because Redis is away."""
         self.unread = set[str]()
 
-    def submit(self, turns: Sequence[AcceptedTurn], *_: Any, **_keep: Any) -> MicroRun:
+    def next_run(self) -> str:
+        """Counts runs."""
+        return f"run-{len(self.sizes) + 1}"
+
+    def submit(self, run: str, turns: Sequence[AcceptedTurn], *_: Any, **_keep: Any) -> None:
         """Takes turns; an early end is heard before this returns."""
         self._fail("submit")
         self.sizes.append(len(turns))
-        run = f"run-{len(self.sizes)}"
         if self.ends_early:
             self.told.put(run)
             self.heard_of.get(timeout=WITHIN_S)
             self.heard_of.get(
                 timeout=WITHIN_S
             )  # the second look comes after the loop has dealt with the first
-        return MicroRun(run, len(turns), 1)
 
     def heard(self) -> Heard:
         """Tells what has ended."""
@@ -50,10 +52,10 @@ class ToldRuns:
         except Empty:
             return Heard([], [])
 
-    def read(self, micro: MicroRun) -> list[ServedTurn]:
+    def read(self, run: str, total: int) -> list[ServedTurn]:
         """Reads results."""
         self._fail("read")
-        return [ServedTurn("m2", Raw(micro.run.encode()), None)] * micro.total
+        return [ServedTurn("m2", Raw(run.encode()), None)] * total
 
     def ended_among(self, runs: Sequence[str]) -> list[str]:
         """Finds what could not be read, and nothing else."""
@@ -68,7 +70,10 @@ class ToldRuns:
     def adopt(self, _known: Any) -> None:
         """Finds nothing."""
 
-    def fold(self, _run: str) -> None:
+    def keep_results(self, _run: str, _found: Any) -> None:
+        """Keeps nothing."""
+
+    def fold(self, _runs: Sequence[str]) -> None:
         """Needs nothing."""
 
 
@@ -80,7 +85,7 @@ def gathering(runs: Any) -> Gatherer:
 def test_a_run_that_ends_before_its_submit_returns_is_answered_at_once() -> None:
     """A worker can be faster than the reply to the server that submits."""
 
-    async def talk() -> list[ServedTurn]:
+    async def talk() -> Sequence[ServedTurn]:
         runs = ToldRuns()
         runs.ends_early = True
         each = gathering(runs)
