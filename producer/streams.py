@@ -73,7 +73,7 @@ def window_of(store: RunStore, text: str, times: TimeSpan = ALL_TIMES) -> Window
             raise UsageError(f"{text} has its times already", hint="leave --since and --until out")
         since, _, until = within.partition("..")
         times = TimeSpan(since, until)
-    namespace = _known(store, namespace_of(text))
+    namespace = known_stream(store, namespace_of(text))
     now = now_ms()
     state = store.stream(namespace).state(now)
     until_ms = max(now, state.last_ms + 1)  # the clock of Redis may be ahead
@@ -101,8 +101,13 @@ def time_ms(text: str, now: int) -> int:
     return max(1, round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
-def _known(store: RunStore, named: str) -> str:
-    """Returns the namespace of a stream; without a name that of the only one."""
+def known_stream(store: RunStore, named: str) -> str:
+    """Returns the namespace of a stream; without a name that of the only one.
+
+    Raises:
+        UnknownRunError: there is no such stream.
+        AmbiguousRunError: there are several.
+    """
     known = store.namespaces_served()
     if named in known or (len(known) == 1 and not named):
         return named or known[0]

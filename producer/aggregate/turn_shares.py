@@ -3,16 +3,15 @@
 Turns of one thread are related, so that a share is as uncertain as that of fewer independent turns.
 """
 
-from array import array
 from collections import Counter
 from statistics import NormalDist
 from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, UnsetType
-from msgspec.structs import replace
 
+from producer.aggregate.queries import percentiles
 from producer.aggregate.related import ByCase
-from producer.aggregate.statistics import independent_difference, percentile, wilson
+from producer.aggregate.statistics import independent_difference, wilson
 from producer.documents import SCHEMA_VERSION, Count, Exit, Part, Percentiles, Rate, Version, WrittenFile
 from producer.turns.documents import DECISIONS, RULES
 from shared.codecs.turn_batches import DECISION_OF_CODE
@@ -70,9 +69,8 @@ class TurnShares:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.counts = Counter[str]()
+        self.counts, self._latencies = Counter[str](), Counter[int]()
         self.by_thread, self._threads = ByCase(), set[str]()
-        self._latencies = array("L")
 
     def add(self, code: str, thread: str, latency_ms: int | None) -> None:
         """Counts a turn that has ended.
@@ -82,16 +80,12 @@ class TurnShares:
             thread: its thread.
             latency_ms: from acceptance to decision; None where that is not known.
         """
-        words = [DECISION_OF_CODE.get(code[:1]) or ERROR, f"rule {code[1:2]}"]
-        self.counts.update(word for word in words if word in _PLACES)
-        one = [0] * len(SHARES)
-        for word in words:
-            if word in _PLACES:
-                one[_PLACES[word]] = 1
-        self.by_thread.add(thread, tuple(one))
+        words = {DECISION_OF_CODE.get(code[:1]) or ERROR, f"rule {code[1:2]}"} & _PLACES.keys()
+        self.counts.update(words)
+        self.by_thread.add(thread, tuple(int(share in words) for share in SHARES))
         self._threads.add(thread)
         if latency_ms is not None:
-            self._latencies.append(latency_ms)
+            self._latencies[latency_ms] += 1
 
     @property
     def total(self) -> int:
@@ -106,11 +100,8 @@ class TurnShares:
 
     def side(self) -> SharesSide:
         """Returns what reports say of it."""
-        side, times = SharesSide(self.name, self.total, len(self._threads)), sorted(self._latencies)
-        if not times:
-            return side
-        found = (round(percentile(times, each)) for each in (50, 90, 95, 99, 100))
-        return replace(side, latency_ms=Percentiles(*found))
+        times = percentiles(self._latencies) or UNSET
+        return SharesSide(self.name, self.total, len(self._threads), times)
 
 
 def compare_shares(

@@ -19,7 +19,7 @@ from producer.service_documents import (
 )
 from producer.stored_runs import run_of_alias
 from producer.streams import ALL_TIMES, TimeSpan, is_stream, window_of
-from producer.turns.stream_totals import decisions_of, errors_of, latency_of
+from producer.turns.code_counts import decisions_of, errors_of, latency_of
 from shared.clock import iso_utc, now_ms
 from shared.errors import UnknownRunError, UsageError
 from shared.names import RunState
@@ -88,12 +88,6 @@ def find_results(session: Session, run: str, since: str = "", until: str = "") -
     return store.info(window.name)
 
 
-def stream_states(session: Session) -> list[StreamState]:
-    """Reads the streams of all namespaces, the last used first."""
-    store = session.access.store
-    return [store.stream(name).state(now_ms()) for name in store.namespaces_served()]
-
-
 def _suggest(session: Session, run: str) -> str:
     """Suggests runs with similar ids."""
     known = [info.run for info in session.access.store.list(limit=LOOKED_AT)]
@@ -135,8 +129,8 @@ def listed_stream(state: StreamState) -> ListedStream:
         name=state.name,
         namespace=state.namespace,
         turns_today=today.total,
-        decisions_today=decisions_of(today),
-        errors_today=errors_of(today),
+        decisions_today=decisions_of(today.turns),
+        errors_today=errors_of(today.turns),
         latency_ms=latency_of(today) or UNSET,
         turns_per_s=state.per_s,
         kept=state.kept,

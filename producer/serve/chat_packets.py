@@ -18,6 +18,7 @@ from producer.load.problems import Place
 from producer.load.strict_json import repeated_key
 from producer.serve.micro_runs import ServedTurn
 from producer.serve.turn_bodies import AcceptedTurn, named
+from producer.turns.report.opened_rows import StoredResult
 from producer.turns.report.to_traces import events
 from shared.contracts.mementos import Text
 from shared.contracts.turn_vocabulary import MAX_MESSAGE_CHARS
@@ -121,20 +122,6 @@ class _Memento(Struct):
     affect: Raw
 
 
-class _Result(Struct, rename="camel"):
-    thread_id: str
-    message_id: str
-    decision: str
-    rule: int
-    peak_guardrail_active: bool
-    summary_updated: bool
-    reason: str
-    source: str
-    etag: str
-    memento: Raw
-    response: str | None = None
-
-
 class UnknownKeysError(InputError):
     """A packet has keys that the contract does not have."""
 
@@ -146,7 +133,7 @@ class UnknownKeysError(InputError):
         self.keys = list(keys)
 
 
-_result: Final = msgspec.json.Decoder(_Result).decode
+_result: Final = msgspec.json.Decoder(StoredResult[Raw]).decode
 _memento: Final = msgspec.json.Decoder(_Memento).decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -214,8 +201,8 @@ def reply_of(packet: ChatPacket, served: ServedTurn, row_id: str) -> bytes:
             transmissionId=transmission,
             threadId=found.thread_id,
             messageId=found.message_id,
-            decision=found.decision,
-            rule=found.rule,
+            decision=found.decision or "",
+            rule=found.rule or 0,
             peakGuardrailActive=found.peak_guardrail_active,
             summaryUpdated=found.summary_updated and not is_off,
             reason=found.reason,

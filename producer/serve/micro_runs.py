@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from producer.access import Access
 from producer.serve.turn_bodies import AcceptedTurn
 from producer.turns.load import TurnColumns, asked, chunked
-from producer.turns.report.opened_rows import outcome, result_line
+from producer.turns.report.opened_rows import RefusedLine, TurnError, outcome, result_line
 from shared import keys
 from shared.clock import now_ms
 from shared.codecs.live_pieces import PIECE_START, LivePiece, decode_piece
@@ -40,13 +40,6 @@ MOST_HEARD: Final = 200
 """Messages that one wait returns."""
 
 
-class TurnProblem(Struct, frozen=True):
-    """Why a turn was not decided."""
-
-    code: str
-    message: str
-
-
 class LostTurnsError(ProctorError):
     """Redis no longer has turns that it had confirmed: its data, or its master, was replaced."""
 
@@ -60,7 +53,7 @@ class ServedTurn(NamedTuple):
     """See `shared.codecs.turn_batches`."""
     result: Raw
     """As in the row of a run."""
-    problem: TurnProblem | None
+    problem: TurnError | None
     """None where it was decided."""
 
 
@@ -75,11 +68,6 @@ class _Snapshot(Struct, kw_only=True):
     """Whether the results are kept for later requests."""
     source: str = SOURCE
     summary_policy: str
-
-
-class _ErrorLine(Struct):
-    error: TurnProblem
-    result: Raw
 
 
 class Heard(NamedTuple):
@@ -202,7 +190,7 @@ class MicroRuns:
         rows = self._rows(run)
         if len(rows) < total:
             raise LostTurnsError(
-                "the turns were lost with the Redis that had them, or their run was removed",
+                "the turns were lost with the Redis that had them, or their run was ended",
                 hint="send them again, with the same clientRequestId",
             )
         return [served(row) for row in rows]
@@ -280,7 +268,7 @@ class MicroRuns:
 
 
 _encode: Final = Encoder().encode
-_error: Final = Decoder(_ErrorLine).decode
+_error: Final = Decoder(RefusedLine[Raw]).decode
 _kept: Final = Decoder(ServedTurn).decode
 
 

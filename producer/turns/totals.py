@@ -13,8 +13,9 @@ from msgspec.json import Decoder
 from producer.aggregate.call_totals import CallTotals
 from producer.aggregate.related import outcome_rates
 from producer.documents import Counts
-from producer.turns.documents import DECISIONS, RULES, LiveCalls, TurnsSummary
-from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DECISION_OF_CODE
+from producer.turns.code_counts import decisions_of, rules_of
+from producer.turns.documents import LiveCalls, TurnsSummary
+from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.runs import RunInfo, TurnRow
@@ -75,21 +76,16 @@ class TurnTotals:
 
     def summary(self, info: RunInfo) -> TurnsSummary:
         """Returns decisions, rules, freezes, summaries, errors and model calls, with what was run."""
-        decisions, rules = dict.fromkeys(DECISIONS, 0), dict.fromkeys(RULES, 0)
         flags = Counter[str]()
         for code, count in self.codes.items():
-            decision = DECISION_OF_CODE.get(code[:1])
-            if decision is None:
-                continue
-            decisions[decision] += count
-            rules[code[1]] += count
-            flags.update(dict.fromkeys(code[2:], count))
+            if code[:1] != "x":
+                flags.update(dict.fromkeys(code[2:], count))
         live = LiveRun.from_snapshot(info.snapshot)
         calls = self.calls.summary(self.errors) or (LiveCalls(unread=0, invalid_shapes=0) if live else UNSET)
         return TurnsSummary(
             calls=calls,
-            decisions=decisions,
-            rules=rules,
+            decisions=decisions_of(self.codes),
+            rules=rules_of(self.codes),
             freezes=flags["f"],
             summaries_updated=flags["u"],
             repeated_requests=flags["d"],

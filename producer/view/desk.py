@@ -14,16 +14,16 @@ from producer.fleet_state import (
     state_text,
 )
 from producer.following.follower import parked_text
+from producer.streams import known_stream
 from producer.text import count, duration, plural
 from producer.view.cards import RunPace
 from producer.view.run_lines import RunLine, lines_of
 from producer.view.stream_lines import DAY_HOURS, StreamCard, stream_card
 from shared.clock import now_ms
-from shared.errors import UnknownRunError
 from shared.kinds import Kind, kind_named
 from shared.ledger.bounds import HOUR_MS
 from shared.runs import RunInfo
-from shared.runs.served import PREFIX, StreamState
+from shared.runs.served import StreamState
 from shared.runs.waiting import describe_limits
 
 MOST_RUNS: Final = 10_000
@@ -75,10 +75,8 @@ def look(access: Access, most: int = MOST_RUNS) -> RunsLook:
     """
     runs = access.impatient_store.list(limit=most)
     overview = read_overview(access.client, access.queue_lengths(), runs[:WATCHED])
-    store, now = access.impatient_store, now_ms()
-    streams = [store.stream(name).state(now) for name in store.namespaces_served()]
     bounds, in_hand = read_bounds(access.ledger.caller, None), read_in_hand(access.client)
-    return RunsLook(runs, overview, bounds, streams, in_hand)
+    return RunsLook(runs, overview, bounds, access.impatient_store.streams(), in_hand)
 
 
 class StreamLook(NamedTuple):
@@ -96,9 +94,7 @@ def stream_look(access: Access, namespace: str) -> StreamLook:
         RedisUnreachableError: Redis is away.
     """
     store, now = access.impatient_store, now_ms()
-    if namespace not in store.namespaces_served():
-        raise UnknownRunError(f"there is no stream {PREFIX}{namespace}", run=PREFIX + namespace)
-    stream = store.stream(namespace)
+    stream = store.stream(known_stream(store, namespace))
     state = stream.state(now)
     return StreamLook(state, stream_card(state, stream.hours(now - (DAY_HOURS - 1) * HOUR_MS, now)))
 

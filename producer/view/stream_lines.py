@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from producer.report.shown_item import ShownItem
 from producer.text import count, latency, percent, plural, rate
+from producer.turns.code_counts import decisions_of, errors_of, latency_of, rules_of
 from producer.turns.documents import RULES
-from producer.turns.stream_totals import decisions_of, errors_of, latency_of, rules_of
 from shared.runs import TurnRow
 from shared.runs.served import HourTotals, ServedPage, StreamState
 
@@ -64,7 +64,7 @@ class TurnsList(NamedTuple):
 
 def stream_line(state: StreamState) -> StreamLine:
     """Makes the line of a stream."""
-    parts = [f"{count(number)} {word}" for word, number in decisions_of(state.today).items()]
+    parts = [f"{count(number)} {word}" for word, number in decisions_of(state.today.turns).items()]
     return StreamLine(
         state.name, f"{plural(state.today.total, 'turn')} today", rate(state.per_s), ", ".join(parts)
     )
@@ -79,7 +79,7 @@ def stream_card(state: StreamState, hours: Sequence[HourTotals]) -> StreamCard:
     """
     today, times = state.today, latency_of(state.today)
     facts = [("today", count(today.total))]
-    for word, number in (decisions_of(today) | {"errors": errors_of(today)}).items():
+    for word, number in (decisions_of(today.turns) | {"errors": errors_of(today.turns)}).items():
         facts.append((word, f"{count(number)} ({percent(number / today.total)})" if number else "0"))
     if times:
         facts += [("p50", latency(times.p50)), ("p95", latency(times.p95)), ("p99", latency(times.p99))]
@@ -103,7 +103,8 @@ def turns_list(
 
 
 def _hour_line(hour: HourTotals) -> HourLine:
-    numbers = (hour.total, *decisions_of(hour).values(), errors_of(hour), *rules_of(hour).values())
+    codes = hour.turns
+    numbers = (hour.total, *decisions_of(codes).values(), errors_of(codes), *rules_of(codes).values())
     times = latency_of(hour)
     moment = datetime.fromtimestamp(hour.at_ms / 1000, UTC)
     cells = [count(number) if number else NOTHING for number in numbers]

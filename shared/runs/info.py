@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import redis
 
 from shared import keys
+from shared.clock import now_ms
 from shared.codecs.item_rows import ItemReader, ItemRow, outcome_of
 from shared.codecs.packing import DICTIONARY, Packing
 from shared.errors import UnknownRunError
@@ -20,7 +21,7 @@ from shared.names import FINAL_STATES, Outcome, RunState
 from shared.runs import upstreams, waiting
 from shared.runs.pages import ChunkFields, Fetch, Page, PageReader, TurnRow, chunk_fields
 from shared.runs.patience import patiently
-from shared.runs.served import ServedStream, Window, window_named
+from shared.runs.served import ServedStream, StreamState, Window, window_named
 from shared.upstream.costs import NANOS
 
 PATIENCE_S: Final = 60.0
@@ -193,6 +194,14 @@ class RunStore:
         """
         found = self._read(lambda: self._client.zrevrange(keys.SERVED_KEY, 0, -1))
         return [name.decode() for name in found]
+
+    def streams(self) -> Sequence[StreamState]:
+        """Reads the streams of all namespaces, the last used first.
+
+        Raises:
+            RedisUnreachableError: Redis stays away.
+        """
+        return [self.stream(name).state(now_ms()) for name in self.namespaces_served()]
 
     def stream(self, namespace: str) -> ServedStream:
         """Returns what reads the stream of a namespace."""

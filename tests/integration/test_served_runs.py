@@ -132,7 +132,7 @@ def test_micro_runs_are_cancelled_and_nothing_else(
     with pytest.raises(RunStateError, match="a part of a stream"):
         inline_worker.ledger.retry(micro, "again", chunks=[])
     assert runs.heard().ended == [micro]
-    with pytest.raises(LostTurnsError, match="or their run was removed"):
+    with pytest.raises(LostTurnsError, match="or their run was ended"):
         runs.read(micro, 3)
     runs.fold([micro])
     assert totals(redis_client).total == 0

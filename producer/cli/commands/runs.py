@@ -35,7 +35,7 @@ def list_runs(
     runs = session.access.store.list(limit=limit, kind=kind_named(kind) if kind else None, state=state)
     why = run_lookup.wait_reasons(session.access.store, runs)
     has_streams = kind in {None, TURNS.name} and state is None
-    streams = run_lookup.stream_states(session) if has_streams else []
+    streams = session.access.store.streams() if has_streams else []
     if session.options.json:
         session.output.document(run_lookup.runs_document(runs, why, streams))
     elif runs or streams:

@@ -64,9 +64,11 @@ class TurnError(Struct):
     message: str
 
 
-class _ErrorLine(Struct):
+class RefusedLine(Struct, Generic[M]):
+    """The stored line of a turn that ended in error."""
+
     error: TurnError
-    result: TurnResult
+    result: M
 
 
 class OpenedRow(NamedTuple):
@@ -87,6 +89,23 @@ class OpenedRow(NamedTuple):
         return f"turn-{self.row.index}"
 
     @property
+    def cells(self) -> list[str]:
+        """What tables show: thread, message, outcome, decision, rule, freeze, summary, and why."""
+        result = self.result
+        if result is None:
+            return ["", "", self.outcome.value, "", "", "", "", ""]
+        return [
+            result.thread_id,
+            result.message_id,
+            self.outcome.value,
+            result.decision or "",
+            str(result.rule or ""),
+            "frozen" if result.peak_guardrail_active else "",
+            "updated" if result.summary_updated else "",
+            f"{self.error.code}: {self.error.message}" if self.error else result.reason,
+        ]
+
+    @property
     def started_at(self) -> str:
         """When its block was begun; empty without a result."""
         return iso_utc(self.row.started_ms) if self.row.code else ""
@@ -98,7 +117,7 @@ class OpenedRow(NamedTuple):
 
 
 _result = Decoder(TurnResult)
-_error = Decoder(_ErrorLine)
+_error = Decoder(RefusedLine[TurnResult])
 
 
 def opened(rows: Iterable[TurnRow]) -> Iterator[OpenedRow]:

@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.json import Decoder
 
+from producer.item_ids import turn_id_parts
 from producer.report.shown_item import ShownItem
 from producer.report.transcript import Spoken
 from producer.turns.report.opened_rows import OpenedRow, TurnResult, message_of, opened, result_line
@@ -15,9 +16,7 @@ from shared.runs import RunInfo, TurnRow
 NEVER_DECIDED: Final = "the run ended before it was decided"
 
 
-class _Input(Struct, rename="camel"):
-    thread_id: str = ""
-    message_id: str | None = None
+class _Input(Struct):
     role: str = "user"
 
 
@@ -47,8 +46,8 @@ def shown_turns(info: RunInfo) -> Callable[[TurnRow], ShownItem]:
 def _shown(opened_row: OpenedRow) -> ShownItem:
     """Makes an item of a turn."""
     row, result, error = opened_row.row, opened_row.result, opened_row.error
-    given = _input(row.payload) if row.payload else _Input()
-    name = f"{given.thread_id}/{given.message_id}" if given.message_id else f"{given.thread_id}#{row.index}"
+    parts = turn_id_parts(row.index, row.payload or b'{"threadId":""}')
+    name = parts.before + parts.own
     reason = NEVER_DECIDED if result is None else f"{error.code}: {error.message}" if error else ""
     return ShownItem(
         position=row.index,
@@ -56,7 +55,7 @@ def _shown(opened_row: OpenedRow) -> ShownItem:
         group=name,
         outcome=opened_row.outcome,
         word=opened_row.outcome.value,
-        asked=[Spoken(given.role, message_of(row))],
+        asked=[Spoken(_input(row.payload or b"{}").role, message_of(row))],
         answered=[Spoken("answer", result.response)] if result and result.response else (),
         reason=reason,
         wanted=[*_decision(result), *_summary(row)] if result else (),

@@ -14,21 +14,7 @@ COLUMNS: Final = ("item", "thread", "message", "outcome", "decision", "rule", "f
 
 def table_rows(rows: Sequence[TurnRow]) -> list[list[str]]:
     """Returns results as cells of a table with `COLUMNS`, safe to print."""
-    return [
-        [
-            row.item_id,
-            *(plain(text, Size.CELL) for text in (result.thread_id, result.message_id)),
-            row.outcome.value,
-            result.decision or "",
-            str(result.rule or ""),
-            "frozen" if result.peak_guardrail_active else "",
-            "updated" if result.summary_updated else "",
-            plain(f"{row.error.code}: {row.error.message}" if row.error else result.reason, Size.CELL),
-        ]
-        if (result := row.result)
-        else [row.item_id, "", "", row.outcome.value, "", "", "", "", ""]
-        for row in opened(rows)
-    ]
+    return [[row.item_id, *(plain(text, Size.CELL) for text in row.cells)] for row in opened(rows)]
 
 
 SCREEN: Final = Screen(

@@ -74,19 +74,8 @@ def _turns_table(
 
 def _turn_cells(row: OpenedRow) -> list[str]:
     """Returns the cells of one turn."""
-    result = row.result
-    if result is None:
-        return [row.item_id, "", "", row.outcome.value, "", "", "", ""]
-    return [
-        row.item_id,
-        result.thread_id,
-        result.message_id,
-        result.decision or row.outcome.value,
-        str(result.rule or ""),
-        "frozen" if result.peak_guardrail_active else "",
-        "updated" if result.summary_updated else "",
-        result.reason,
-    ]
+    thread, message, outcome, decision, *more = row.cells
+    return [row.item_id, thread, message, decision or outcome, *more]
 
 
 def _error_cells(row: OpenedRow) -> list[str]:

@@ -8,7 +8,7 @@ from msgspec.json import Decoder
 
 from producer.report.cells import Size
 from producer.text import cost, latency
-from producer.turns.report.opened_rows import ORDINARY, StoredResult, TurnError, result_line
+from producer.turns.report.opened_rows import ORDINARY, RefusedLine, StoredResult, result_line
 from producer.turns.report.to_traces import events
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DUPLICATE
 from shared.runs import TurnRow
@@ -78,11 +78,6 @@ class _Result(StoredResult[_Memento], rename="camel"):
     events: list[Event] = field(default_factory=list)
 
 
-class _ErrorLine(Struct):
-    error: TurnError
-    result: _Result
-
-
 class _RequestContext(Struct):
     thread_memento: Shape | None = None
 
@@ -98,7 +93,7 @@ class _Input(Struct, rename={"thread_id": "threadId", "proposed": "modelShape"})
 
 
 _read_result: Final = Decoder(_Result).decode
-_read_error: Final = Decoder(_ErrorLine).decode
+_read_error: Final = Decoder(RefusedLine[_Result]).decode
 _read_input: Final = Decoder(_Input).decode
 
 
