@@ -16,6 +16,8 @@ App = Callable[[Any], Any]
 """A function from a text or messages to a text, an object, pieces of text, or an awaitable of these."""
 MOST_BYTES: Final = 64 << 20
 """Longest request."""
+POLL_S: Final = 0.05
+"""How long the end of a run waits for the server to notice it, at most."""
 
 
 class CheckPrompt(NamedTuple):
@@ -89,7 +91,7 @@ def served(app: App) -> Iterator[str]:
     """Serves a function until the block is left; yields the base URL of the endpoint."""
     answer = _answering(app)
     server = _Server(answer)
-    thread = threading.Thread(target=server.serve_forever, name="proctor app", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(POLL_S,), name="proctor app", daemon=True)
     thread.start()
     try:
         host, port = server.server_address[:2]
@@ -107,6 +109,7 @@ class _Answering:
     def __init__(self, app: App, *, takes_messages: bool) -> None:
         self._app, self._takes_messages = app, takes_messages
         self._loop: Any = None
+        self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
     def pieces(self, messages: list[Mapping[str, Any]]) -> Iterator[str]:
@@ -126,8 +129,10 @@ class _Answering:
 
     def close(self) -> None:
         """Ends the loop."""
-        if self._loop is not None:
+        if self._thread is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
     def _wait(self, awaitable: Any) -> Any:
         import asyncio  # noqa: PLC0415 - start-up: only coroutines need it
@@ -138,7 +143,9 @@ class _Answering:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="proctor app loop", daemon=True).start()
+                run = self._loop.run_forever
+                self._thread = threading.Thread(target=run, name="proctor app loop", daemon=True)
+                self._thread.start()
         return asyncio.run_coroutine_threadsafe(waited(), self._loop).result()
 
 

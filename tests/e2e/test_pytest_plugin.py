@@ -60,8 +60,8 @@ def project(cli: Cli, tmp_path: Path) -> Project:
 
 
 def test_each_answer_is_a_test_with_its_reason(project: Project) -> None:
-    """Four answers pass and two fail; a failure shows question, answer and reason, and JUnit has all six."""
-    assert project.pytest("--junit-xml", "out.xml") == 1
+    """A failure shows question, answer and reason, JUnit has all tests, and `--lf` runs those that failed."""
+    assert project.pytest("--junit-xml", "out.xml", "-p", "no:randomly") == 1
     assert "2 failed, 4 passed" in project.output
     for shown in (
         "system: Be polite.",
@@ -73,12 +73,14 @@ def test_each_answer_is_a_test_with_its_reason(project: Project) -> None:
     assert "Traceback" not in project.output
     tests = ET.parse(project.folder / "out.xml").getroot().iter("testcase")  # noqa: S314 - pytest's own file
     assert sum(1 for _ in tests) == 6
-    assert project.totals() == [6]
+    assert project.pytest("--lf") == 1
+    assert "2 failed in" in project.output
+    assert project.totals() == [4, 6]
 
 
 @pytest.mark.parametrize(
     ("arguments", "passed", "items"),
-    [(("-k", "second"), 2, 2), (("-m", "polite", "-k", "quiet"), 1, 2), (("--collect-only",), 0, None)],
+    [(("-m", "polite", "-k", "quiet"), 1, 2), (("--collect-only",), 0, None)],
 )
 def test_only_what_is_selected_is_run(
     project: Project, arguments: tuple[str, ...], passed: int, items: int | None
@@ -87,14 +89,6 @@ def test_only_what_is_selected_is_run(
     assert project.pytest(*arguments) == 0
     assert (f"{passed} passed" in project.output) is (passed > 0)
     assert project.totals() == ([] if items is None else [items])
-
-
-def test_the_last_failures_are_run_again(project: Project) -> None:
-    """`--lf` runs the cases of tests that failed, and their results are those of the right items."""
-    assert project.pytest("-p", "no:randomly") == 1
-    assert project.pytest("--lf") == 1
-    assert "2 failed in" in project.output
-    assert project.totals() == [4, 6]
 
 
 def test_processes_of_xdist_share_one_run(project: Project) -> None:
