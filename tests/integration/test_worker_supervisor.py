@@ -19,7 +19,7 @@ from tests.support.workers import Desk, conversation, ready, start_supervisor
 if TYPE_CHECKING:
     import redis
 
-WORKER = (sys.executable, "-m", "worker")
+WORKER = (sys.executable, "-P", "-m", "worker")
 
 
 @pytest.fixture

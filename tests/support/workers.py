@@ -116,7 +116,7 @@ def conversation(threads: int, turns: int) -> dict[str, list[dict[str, object]]]
 
 def start_worker(processes: Processes, *options: str, env: Mapping[str, str] | None = None) -> Process:
     """Starts one worker process and waits until it takes messages."""
-    process = processes.start(sys.executable, "-m", "worker", *options, env=env)
+    process = processes.start(sys.executable, "-P", "-m", "worker", *options, env=env)
     process.wait_for("ready ", READY_S)
     return process
 
@@ -126,7 +126,7 @@ def start_supervisor(
 ) -> Process:
     """Starts a supervisor and waits until all its processes take messages."""
     process = processes.start(
-        sys.executable, "-m", "worker", "--supervise", "--processes", str(count), *options, env=env
+        sys.executable, "-P", "-m", "worker", "--supervise", "--processes", str(count), *options, env=env
     )
     ready(process, count)
     return process
