@@ -53,7 +53,7 @@ def _cases(session: Session, named: str) -> tuple[str, Sequence[HashedCase]]:
     """Reads the cases of one side, and returns what it is called with them."""
     path = Path(named)
     if path.is_file():
-        return named, _of_file(Source(named))
+        return named, _of_file(Source(named), allow_code=session.settings.allow_code)
     try:
         info = find_run(session, named)
     except UnknownRunError as error:
@@ -68,7 +68,7 @@ def _cases(session: Session, named: str) -> tuple[str, Sequence[HashedCase]]:
     return info.run, cases
 
 
-def _of_file(source: Source) -> Sequence[HashedCase]:
+def _of_file(source: Source, *, allow_code: bool) -> Sequence[HashedCase]:
     """Reads a bench, or a file of cases as `test_cases_file` names it."""
     kind = kind_of(source.head())
     if kind not in {None, CASES}:
@@ -78,4 +78,4 @@ def _of_file(source: Source) -> Sequence[HashedCase]:
         prompts = [{"user": "-"}]  # so that cases need no input
         bench = {"name": "data", "prompts": prompts, "models": ["echo"], "test_cases_file": file.name}
         source = Source(file.parent / "data.yaml", stdin=BytesIO(json.dumps(bench).encode()))
-    return cases_of_bench(read_bench(source))
+    return cases_of_bench(read_bench(source, allow_code=allow_code))

@@ -5,7 +5,6 @@ import os
 import click
 
 from producer.cli.completions import complete_files
-from producer.cli.options.global_options import allow_code_option
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import config_option, one_file
 from producer.cli.session import Session, pass_session
@@ -15,7 +14,6 @@ from shared.errors import UsageError
 @declare()
 @click.argument("file", shell_complete=complete_files, required=False)
 @config_option
-@allow_code_option
 @click.option("-p", "--provider", metavar="NAME", help="Only models of this provider, e.g. openai.")
 @pass_session
 def command(session: Session, *, file: str | None, config: str | None, provider: str | None) -> None:

@@ -5,7 +5,6 @@ import os
 import click
 
 from producer.cli.completions import complete_runs
-from producer.cli.options.global_options import allow_code_option
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.option_groups import option_group
 from producer.cli.options.shared_options import WorkerOptions, notify_option
@@ -24,7 +23,6 @@ from shared.errors import UsageError
 )
 @click.option("--detach", is_flag=True, help="Only resume it; start no workers and do not follow it.")
 @notify_option
-@allow_code_option
 @pass_session
 def command(
     session: Session,

@@ -5,7 +5,6 @@ import os
 import click
 
 from producer.cli.completions import complete_items, complete_runs
-from producer.cli.options.global_options import allow_code_option
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.option_groups import option_group
 from producer.cli.options.shared_options import WorkerOptions, notify_option
@@ -27,7 +26,6 @@ from shared.errors import UsageError
 @option_group("workers", WorkerOptions)
 @click.option("--detach", is_flag=True, help="Only queue them; start no workers and do not follow the run.")
 @notify_option
-@allow_code_option
 @pass_session
 def command(
     session: Session,

@@ -11,8 +11,8 @@ import click
 
 from producer.cli.completions import complete_files, complete_runs
 from producer.cli.local.local_workers import LocalWorkers
-from producer.cli.options.global_options import allow_code_option, jsonl_option
 from producer.cli.options.global_options import command as declare
+from producer.cli.options.global_options import jsonl_option
 from producer.cli.options.option_groups import option, option_group
 from producer.cli.options.run_options import CaseOptions, ModelOptions, QueryOptions, SelectionOptions
 from producer.cli.options.shared_options import (
@@ -78,7 +78,6 @@ class RunOptions:
 @declare()
 @click.argument("file", shell_complete=complete_files, required=False)
 @config_option
-@allow_code_option
 @submit_options
 @option_group("workers", WorkerOptions, in_flight="Items of the run in flight, across all workers.")
 @option_group("reports", ReportOptions)

@@ -3,7 +3,6 @@
 import click
 
 from producer.cli.completions import complete_files
-from producer.cli.options.global_options import allow_code_option
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.run_options import CaseOptions, ModelOptions, QueryOptions, SelectionOptions
 from producer.cli.options.shared_options import (
@@ -20,7 +19,6 @@ from shared.errors import UsageError
 @declare()
 @click.argument("file", shell_complete=complete_files, required=False)
 @config_option
-@allow_code_option
 @submit_options
 @pass_session
 def command(

@@ -15,7 +15,6 @@ from producer.cli.local.child_processes import (
     flower_environment,
     worker_command,
 )
-from producer.cli.options.global_options import allow_code_option
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.option_groups import given_flags
 from producer.cli.options.run_options import ModelOptions
@@ -33,7 +32,6 @@ LOOPBACK = "127.0.0.1"
 
 
 @declare()
-@allow_code_option
 @click.option(
     "--processes",
     type=click.IntRange(1, 256),

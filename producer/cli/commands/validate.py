@@ -3,7 +3,7 @@
 import click
 
 from producer.cli.completions import complete_files
-from producer.cli.options.global_options import TopicOption, allow_code_option
+from producer.cli.options.global_options import TopicOption
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.run_options import CaseOptions, ModelOptions
 from producer.cli.options.shared_options import InputOptions, SubmitChoice, config_option, one_file
@@ -15,7 +15,6 @@ from shared.kinds import all_kinds
 @declare()
 @click.argument("file", shell_complete=complete_files, required=False)
 @config_option
-@allow_code_option
 @click.option(
     "--kind",
     type=click.Choice([kind.name for kind in all_kinds()]),

@@ -5,7 +5,6 @@ import os
 import click
 
 from producer.cli.local.child_processes import become, child_environment, worker_command
-from producer.cli.options.global_options import allow_code_option
 from producer.cli.options.global_options import command as declare
 from producer.cli.session import Session, pass_session
 from shared.kinds import Kind, all_kinds, kind_named
@@ -24,7 +23,6 @@ def parse_kinds(_ctx: click.Context, _param: click.Parameter, text: str | None) 
 
 
 @declare()
-@allow_code_option
 @click.option(
     "-Q",
     "--queues",

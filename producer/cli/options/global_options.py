@@ -19,7 +19,7 @@ SENTENCE_CHARS: Final = 200
 """Longest first sentence of a command in a list of commands."""
 Topic = Literal["turns", "queries", "cases", "models"]
 """What an option is for: files of a kind, or `models`: files of every kind that can ask a model."""
-GLOBAL_EPILOG: Final = "Global options (--redis, --json, -q, -v …) work here too: `proctor --help`."
+GLOBAL_EPILOG: Final = "Global options (--redis, --json, --allow-code, -q …) work here too: `proctor --help`."
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class GlobalOptions:
     no_progress: bool = False
     """No live view and no progress lines."""
     allow_code: bool = False
-    """Code beside benches may run; see `allow_code_option`."""
+    """Code beside benches may run."""
     yes: bool = False
     """Questions are answered with yes: deletions, and large runs."""
     from_file: Mapping[str, str] = field(default_factory=dict)
@@ -105,6 +105,11 @@ GLOBAL_OPTIONS: Final = (
     _option(
         "-y", "--yes", is_flag=True, help="Delete, and send large runs, without asking for confirmation."
     ),
+    _option(
+        "--allow-code",
+        is_flag=True,
+        help="Run Python and JavaScript files that a bench names, with your rights [env PROCTOR_ALLOW_CODE].",
+    ),
     _option("--version", is_flag=True, callback=_print_version, help="Print the version and exit."),
 )
 
@@ -131,18 +136,6 @@ jsonl_option: Final = click.option(
     help="Print events as JSON Lines to stdout; the last one is the summary.",
 )
 """For commands that follow a run."""
-
-
-allow_code_option: Final = click.option(
-    "--allow-code",
-    is_flag=True,
-    expose_value=False,
-    callback=_remember,
-    cls=TopicOption,
-    topics=("cases",),
-    help="Run Python and JavaScript files that the bench names, with your rights [env PROCTOR_ALLOW_CODE].",
-)
-"""For commands that read benches or start workers."""
 
 
 class _Context(click.Context):
