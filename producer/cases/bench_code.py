@@ -34,7 +34,7 @@ CASES_S: Final = 300.0
 ReadFile = Callable[[Place, str, int], TextFile]
 """Reads a file that the bench names at a place, of so many bytes at most."""
 MakePrompt = Callable[[Mapping[str, Any], Place], Any]
-"""Makes a prompt of variables; problems are told at the place of the case."""
+"""Makes a prompt of what functions get beside their `config`; problems are told at the place of the case."""
 
 
 @dataclass(slots=True)
@@ -103,13 +103,14 @@ class BenchCode:
         Raises:
             InputError: as `file`; or no such plug-in is installed.
         """
-        if code.plugin is not None:
+        if code.plugin is None:
+            call: MakePrompt = partial(self._call, self.file(place, code), code, "prompt", PROMPT_S)
+        else:
             try:
-                function = plugins.load("prompts", code.plugin)
+                call = partial(_call_plugin, code.plugin, plugins.load("prompts", code.plugin))
             except LookupError as error:
                 raise place.error(str(error), "`proctor plugins` lists those that are") from None
-            return partial(_of_plugin, function, code.plugin, code.config)
-        return partial(self._prompt, self.file(place, code), code)
+        return lambda context, place: call({**context, "config": dict(code.config)}, place)
 
     def rows(self, place: Place, source: CaseSource) -> Iterator[InputRow]:
         """Yields the cases that code makes, as those of a file.
@@ -117,8 +118,8 @@ class BenchCode:
         Raises:
             InputError: it fails, or makes no list of cases.
         """
-        file, given = self.file(place, source), [source.config] if source.config else []
-        made = self._call(file, source, "cases", given, CASES_S, place)
+        file = self.file(place, source)
+        made = self._call(file, source, "cases", CASES_S, source.config, place)
         if not isinstance(made, list):
             raise place.error(f"{file.name} returned {shown(made)}", "return a list of cases: [{…}]")
         for at, each in enumerate(made):
@@ -127,11 +128,8 @@ class BenchCode:
                 raise here.error(f"not an object ({shown(each)})", "a case is an object: input: …")
             yield InputRow(here, each)
 
-    def _prompt(self, file: CodeFile, code: Code, values: Mapping[str, Any], place: Place) -> Any:
-        return self._call(file, code, "prompt", [_context(code.config, values)], PROMPT_S, place)
-
     def _call(  # noqa: PLR0917 - two calls, above
-        self, file: CodeFile, code: Code, role: Role, arguments: list[Any], within_s: float, place: Place
+        self, file: CodeFile, code: Code, role: Role, within_s: float, given: Mapping[str, Any], place: Place
     ) -> Any:
         """Calls a function in the process of its file, which is started at the first call."""
         key, hint = json.dumps([role, code.named, file.env]), f"correct {file.name}"
@@ -142,7 +140,7 @@ class BenchCode:
                 beside = inside(self.config, place, _name_of(code).file).parent
                 self._processes[key] = CodeProcess(file, role, os.environ, beside=beside)
                 self._processes[key].ready.result(LOAD_S)
-            return self._processes[key].call(arguments).result(within_s)
+            return self._processes[key].call([given] if given else []).result(within_s)
         except TimeoutError:
             self._broken[key] = what = f"{file.name} did not return in {within_s:g} s"
             raise place.error(what, hint) from None
@@ -164,20 +162,11 @@ def _name_of(code: Code) -> CodeName:
     return name
 
 
-def _context(config: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what a function that makes a prompt receives: that of promptfoo, without a single model."""
-    return {"vars": dict(values), "provider": {}, "config": dict(config)}
-
-
-def _of_plugin(
-    function: Callable[[Mapping[str, Any]], Any],
-    name: str,
-    config: Mapping[str, Any],
-    values: Mapping[str, Any],
-    place: Place,
+def _call_plugin(
+    name: str, function: Callable[[Mapping[str, Any]], Any], context: Mapping[str, Any], place: Place
 ) -> Any:
     try:
-        return function(_context(config, values))
+        return function(context)
     except Exception as error:  # whatever an installed function raises
         what = f"plug-in {name}: {type(error).__name__}: {error}"
         raise place.error(what, "correct its package") from error

@@ -49,7 +49,7 @@ class BenchPrompt:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers of the request."""
     make: MakePrompt | None = None
-    """The code that makes its messages of the variables of a case; None: they are templates."""
+    """The code that makes its messages of a case's variables for a model; None: they are templates."""
 
 
 class _PromptFile(BaseModel):
@@ -181,7 +181,12 @@ class SentMessages(NamedTuple):
 
 
 def conversation(
-    case: BenchCase, values: Mapping[str, Any], prompt: BenchPrompt | None, system_prompt: str
+    case: BenchCase,
+    values: Mapping[str, Any],
+    prompt: BenchPrompt | None,
+    system_prompt: str,
+    *,
+    provider: Mapping[str, str],
 ) -> SentMessages:
     """Renders what is sent.
 
@@ -190,24 +195,29 @@ def conversation(
         values: its variables.
         prompt: the templates; None: the case's input as it is.
         system_prompt: the bench's.
+        provider: the model that it is sent to, `id` and `label`, for code that makes prompts.
 
     Raises:
         InputError: a template cannot be rendered with the case's variables, or the case has no input.
     """
     try:
-        return _conversation(case, values, prompt, system_prompt)
+        return _conversation(case, values, prompt, system_prompt, provider)
     except WrongInput as problem:
         by = f"prompt {prompt.id!r}: " if prompt else ""
         raise case.place.error(f"{by}{problem.what}", problem.hint) from None
 
 
 def _conversation(
-    case: BenchCase, values: Mapping[str, Any], prompt: BenchPrompt | None, system_prompt: str
+    case: BenchCase,
+    values: Mapping[str, Any],
+    prompt: BenchPrompt | None,
+    system_prompt: str,
+    provider: Mapping[str, str],
 ) -> SentMessages:
     if case.messages is not None:
         turns = case.messages
     elif prompt is not None and prompt.make is not None:
-        turns = _made(prompt.make(values, case.place), case.place)
+        turns = _made(prompt.make({"vars": dict(values), "provider": provider}, case.place), case.place)
     elif prompt is not None and prompt.turns is not None:
         turns = [{**turn, "content": _rendered(turn["content"], values)} for turn in prompt.turns]
     elif case.input is not None:

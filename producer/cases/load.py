@@ -125,7 +125,7 @@ class PlannedRun:
     run: CaseRun
     """Its settings."""
     asked: KeptValues[CasePayload]
-    """Rendered items by prompt and case, without model and recorded output; `repeat` counts their repeats."""
+    """Rendered items, as `_rendered` makes them; `repeat` counts their repeats."""
     facts: Facts
     """What the cases have in common."""
     prompts: Sequence[BenchPrompt]
@@ -155,17 +155,17 @@ class PlannedRun:
 
     def models_of(self, asked: CasePayload) -> list[str]:
         """Returns the models that are sent a case with its prompt."""
+        models = [asked.model] if asked.model else list(self.run.models)
         if self.only is None:
-            return list(self.run.models)
+            return models
         name, by = case_key(asked.case, asked.id), asked.prompt_id or ""
-        return [model for model in self.run.models if CaseItem(name, model, by) in self.only]
+        return [model for model in models if CaseItem(name, model, by) in self.only]
 
     @property
     def names(self) -> Mapping[str, Sequence[str]]:
         """The names that gates can refer to: checks, prompts and tags."""
-        facts = self.facts
         prompts = [prompt.id for prompt in self.prompts]
-        return {"check": list(facts.checks), "prompt": prompts, "tag": list(facts.tags)}
+        return {"check": list(self.facts.checks), "prompt": prompts, "tag": list(self.facts.tags)}
 
     def items(self) -> Iterator[CasePayload]:
         """Yields the items in the order of results: by model, by prompt, by case, by repetition.
@@ -175,8 +175,7 @@ class PlannedRun:
         if not self.bench.compares:
             yield from self._items_of(self.asked)
             return
-        cases = len(self.asked) // max(1, len(self.prompts))
-        for first in range(cases):
+        for first in range(cases := self.facts.cases):
             found = list(self._items_of([self.asked[at] for at in range(first, len(self.asked), cases)]))
             for item in found:
                 others = (each for each in found if each.repeat == item.repeat and each is not item)
@@ -186,7 +185,7 @@ class PlannedRun:
         """Yields the items of some cases with their prompts."""
         for model in self.run.models:
             for asked in several:
-                if self.only is not None and model not in self.models_of(asked):
+                if (self.only is not None or asked.model) and model not in self.models_of(asked):
                     continue
                 for repeat in range(asked.repeat):
                     recorded = (
@@ -256,8 +255,7 @@ def _warnings(bench: Bench, run: CaseRun, facts: Facts, outputs: Outputs | None)
 
 def _asked_beside(bench: Bench, facts: Facts) -> list[str]:
     """Names the models that checks ask, and that which compares answers."""
-    pairwise = bench.config.pairwise
-    return [*facts.check_models, *([pairwise.model] if pairwise else ())]
+    return [*facts.check_models, *([found.model] if (found := bench.config.pairwise) else ())]
 
 
 def _clients(run: CaseRun) -> set[str]:
@@ -296,7 +294,7 @@ def _shared_vars(written: Mapping[str, Any]) -> dict[str, bytes]:
 def _rendered(
     bench: Bench, run: CaseRun, chosen: Sequence[int], hashes: Mapping[int, CaseHashes]
 ) -> tuple[KeptValues[CasePayload], Facts]:
-    """Renders every template, before anything is sent.
+    """Renders every template, before anything is sent: by prompt, by model where code makes it, and by case.
 
     Args:
         bench: the configuration.
@@ -315,17 +313,18 @@ def _rendered(
         problems.attempt(partial(check_judge, judge, bench.root))
     asked, of_bench = KeptValues[CasePayload](encode_case, decode_case), bench.config.vars
     is_whole, only_checked = len(chosen) == len(bench.cases), bench.only_checked()
-    for prompt in bench.prompts or (None,):
-        is_first = prompt is None or prompt is bench.prompts[0]
+    prompts = bench.prompts or (None,)
+    blocks = [(each, model) for each in prompts for model in (run.models if each and each.make else ("",))]
+    for number, (prompt, model) in enumerate(blocks):
         for at, case in enumerate(bench.cases) if is_whole else ((at, bench.cases[at]) for at in chosen):
             known = hashes.get(at) or case.hashes(only_checked, of_bench)
-            payload = problems.attempt(partial(_payload, at, case, prompt, run, of_bench, known))
+            payload = problems.attempt(partial(_payload, at, case, prompt, run, of_bench, known, model))
             if payload is not None:
                 asked.add(payload)
                 for target in applications:
                     values = {**of_bench, **case.vars}
                     problems.attempt(partial(_check_sent, target, case.place, payload, run, values))
-            if is_first:
+            if not number:
                 facts.add(at, case)
     problems.raise_found()
     return asked, facts
@@ -348,12 +347,14 @@ def _payload(  # noqa: PLR0917 - one call, above
     run: CaseRun,
     of_bench: Mapping[str, Any],
     hashes: CaseHashes,
+    model: str,
 ) -> CasePayload:
-    """Makes the item of a case, without model, repetition and recorded output."""
-    filled = conversation(case, case.values(of_bench), prompt, run.system_prompt)
+    """Makes the item of a case, without repetition and recorded output; `model` is empty for any."""
+    provider = {"id": run.models[model].model, "label": model} if model else {}
+    filled = conversation(case, case.values(of_bench), prompt, run.system_prompt, provider=provider)
     return CasePayload(
         at,
-        "",
+        model,
         filled.input,
         id=case.id,
         prompt_id=prompt.id if prompt else None,

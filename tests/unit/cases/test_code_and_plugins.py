@@ -4,6 +4,7 @@ import json
 from hashlib import sha256
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from threading import Event
 from typing import Any, Final
 
 import pytest
@@ -20,9 +21,11 @@ from shared.contracts.checks import Check
 from shared.errors import InputError
 from shared.runs.waiting import describe_parked
 from tests.support.benches import MINIMAL
+from tests.support.eventually import eventually
 from worker.executors.cases import CasesEngine
 from worker.outcomes import Deferred
-from worker.validation.checks.kind import Subject
+from worker.validation.checks import plugin
+from worker.validation.checks.kind import Score, Subject
 from worker.validation.checks.table import CHECK_KINDS
 
 MADE: Final = """
@@ -81,6 +84,24 @@ def test_prompts_and_cases_are_made_at_submit(tmp_path: Path) -> None:
     assert (target.code.sha256, target.code.env, target.config) == (digest, ["A_TOKEN"], {"k": 1})
     assert target.api_base == f"python:app.py#{digest[:8]}"
     assert target.place["called"].startswith(digest)
+
+
+def test_prompts_are_made_for_each_model(tmp_path: Path) -> None:
+    """A function is told which; prompts without one are shared, and results keep their order."""
+    (tmp_path / "who.py").write_text("def ask(context): return ' '.join(context['provider'].values())")
+    found = plan(
+        tmp_path,
+        models=["a", {"name": "b", "python": "app.py"}],
+        prompts=[{"id": "p", "user": "Hi"}, {"python": "who.py"}],
+        test_cases=[{"id": "1"}, {"id": "2"}],
+    )
+    assert [(item.model, item.input) for item in found.items()] == [
+        *[("a", "Hi")] * 2,
+        *[("a", "a a")] * 2,
+        *[("b", "Hi")] * 2,
+        *[("b", "b b")] * 2,
+    ]
+    assert (found.total, len(found.asked), found.facts.cases) == (8, 6, 2)
 
 
 def test_code_needs_permission_before_it_is_read(tmp_path: Path) -> None:
@@ -188,6 +209,28 @@ def test_a_missing_plugin_is_told(tmp_path: Path) -> None:
     assert describe_parked([later.value.state]) == waits
 
 
+@pytest.mark.usefixtures("package")
+def test_a_check_that_hangs_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its time; when several calls hang, it is called no further, and it is again when one returns."""
+    goes_on = Event()
+    run = CHECK_KINDS["plugin.polite"].run
+    assert run is not None
+    monkeypatch.setattr(plugin, "CALL_S", 0.02)
+    monkeypatch.setattr(plugins, "load", lambda *_: lambda *_: goes_on.wait(60))
+    plugin._calls.clear()
+    failed = [run(Check("plugin.polite"), Subject("Hi")) for _ in range(plugin.MOST_CALLS + 1)]
+    assert [score.error for score in failed] == ["timeout"] * (plugin.MOST_CALLS + 1)
+    assert failed[0].reason == "plug-in polite timed out after 0.02 s"
+    assert failed[-1].reason == "plug-in polite was not called: 4 of its calls hang"
+    goes_on.set()
+    monkeypatch.setattr(plugin, "CALL_S", 60)
+    eventually(lambda: _passes(run(Check("plugin.polite"), Subject("Hi"))))
+
+
+def _passes(score: Score) -> None:
+    assert score.value == 1
+
+
 def test_doctor_names_workers_that_lack_a_plugin() -> None:
     """Prompts are made at submit: no worker needs them."""
     workers = {"w1": frozenset({"checks:a"}), "w2": frozenset({"checks:a", "clients:b"})}
@@ -197,6 +240,8 @@ def test_doctor_names_workers_that_lack_a_plugin() -> None:
         "checks:a, clients:b, prompts:c; 1 of 2 workers lacks clients:b",
     )
     assert check_plugins(frozenset(), {"w1": frozenset()}) == []
+    [found] = check_plugins(frozenset({"proctor[js]"}), {"w1": frozenset()})
+    assert found.detail == "proctor[js]; 1 of 1 workers lacks proctor[js]"
 
 
 def test_messages_may_come_as_json(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The checks `plugin.NAME`: functions of installed packages, which run in the worker and in no sandbox."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from threading import Thread
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +15,12 @@ from worker.validation.checks.python import context_of, score_of, stopped
 
 PREFIX: Final = "plugin."
 """Before the name of an entry point of `proctor.checks`."""
+CALL_S: Final = 60.0
+"""Time that a call may take."""
+MOST_CALLS: Final = 4
+"""Calls of a plug-in at a time, those included that have exceeded it: no thread can be ended."""
+_calls: Final = defaultdict[str, set[object]](set)
+"""Those that go on, by plug-in."""
 
 
 def plugin_kind(name: str) -> CheckKind | None:
@@ -42,11 +50,24 @@ def _run(check: Check, subject: Subject) -> Score:
     except LookupError as error:
         return no(str(error), error="unavailable")
     own = msgspec.json.decode(msgspec.json.encode(context_of(subject)))  # a copy: it may change what it gets
-    try:
-        returned = function(subject.text, check.argument, own)
-    except Exception as error:  # noqa: BLE001 - whatever stops a function, it did not accept
-        return stopped(f"plug-in {name}", error)
-    return score_of(name, returned)
+    scores, number = list[Score](), object()
+
+    def call() -> None:
+        """Leaves the score."""
+        try:
+            scores.append(score_of(name, function(subject.text, check.argument, own)))
+        except BaseException as error:  # noqa: BLE001 - whatever stops a function, it did not accept
+            scores.append(stopped(f"plug-in {name}", error))
+        finally:
+            _calls[name].discard(number)
+
+    if len(_calls[name]) >= MOST_CALLS:
+        return no(f"plug-in {name} was not called: {MOST_CALLS} of its calls hang", error="timeout")
+    _calls[name].add(number)
+    thread = Thread(target=call, name=f"plug-in {name}", daemon=True)  # one that hangs delays no end
+    thread.start()
+    thread.join(CALL_S)
+    return scores[0] if scores else no(f"plug-in {name} timed out after {CALL_S:g} s", error="timeout")
 
 
 class CheckKinds(Mapping[str, CheckKind]):

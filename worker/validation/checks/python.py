@@ -129,7 +129,7 @@ def described(returned: object) -> str:
     return f"a {type(returned).__name__}"
 
 
-def stopped(what: str, error: Exception) -> Score:
+def stopped(what: str, error: BaseException) -> Score:
     """The score that an exception means; the sandbox names a reason, other code does not.
 
     >>> stopped("validator f", ValueError("no")).reason
