@@ -153,7 +153,7 @@ def capacity_key(kind: str) -> str:
 
 
 def plugins_key(worker: str) -> str:
-    """Text: the plug-ins of a worker, which expires with it; nothing of a worker without any."""
+    """Text: the plug-ins of a worker, which expires with it; of a new one there is nothing yet."""
     return f"{PREFIX}worker:{worker}:plugins"
 
 

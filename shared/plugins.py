@@ -1,4 +1,4 @@
-"""Plug-ins: what installed packages have registered as entry points of our groups.
+"""Plug-ins: what installed packages have registered as entry points of our groups, and what runs JavaScript.
 
 Nothing of it is looked up before a bench, a worker's announcement or `proctor plugins` needs it: reading the
 metadata of all packages takes a while, and importing a plug-in may take long.
@@ -6,9 +6,9 @@ metadata of all packages takes a while, and importing a plug-in may take long.
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, distribution, entry_points
 from importlib.util import find_spec
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 GROUPS: Final = ("checks", "clients", "prompts")
 """What can be installed; the entry point groups are `proctor.` and these words."""
@@ -16,24 +16,8 @@ JAVASCRIPT: Final = "proctor[js]"
 """The extra that runs JavaScript; runs with scripts need it as others need plug-ins."""
 
 
-class Plugin(NamedTuple):
-    """One that is installed."""
-
-    group: str
-    name: str
-    package: str
-    """The package that has it."""
-    version: str
-    """Of the package."""
-
-    @property
-    def key(self) -> str:
-        """What runs that need it and workers that have it call it."""
-        return plugin_key(self.group, self.name)
-
-
 def plugin_key(group: str, name: str) -> str:
-    """Names a plug-in.
+    """Names a plug-in, for runs that need it and workers that have it.
 
     >>> plugin_key("checks", "polite")
     'checks:polite'
@@ -43,17 +27,14 @@ def plugin_key(group: str, name: str) -> str:
 
 @cache
 def _entry_points() -> Mapping[str, EntryPoint]:
-    found = (each for group in GROUPS for each in entry_points(group=f"proctor.{group}"))
-    return {plugin_key(each.group.removeprefix("proctor."), each.name): each for each in found}
+    found = ((group, each) for group in GROUPS for each in entry_points(group=f"proctor.{group}"))
+    return {plugin_key(group, each.name): each for group, each in found}
 
 
-def installed() -> list[Plugin]:
-    """Returns the plug-ins of this environment, by group and name."""
-    found = list[Plugin]()
-    for key, each in sorted(_entry_points().items()):
-        package, version = (each.dist.name, each.dist.version) if each.dist else ("", "")
-        found.append(Plugin(key.partition(":")[0], each.name, package, version))
-    return found
+def installed() -> Mapping[str, Distribution | None]:
+    """Returns the packages of the plug-ins of this environment, by key."""
+    found = {key: each.dist for key, each in _entry_points().items()}
+    return found | ({JAVASCRIPT: distribution("quickjs-ng")} if is_installed(JAVASCRIPT) else {})
 
 
 def is_installed(key: str) -> bool:

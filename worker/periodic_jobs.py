@@ -168,8 +168,8 @@ class PeriodicJobs:
         if now_s < self._announce_at_s:
             return
         self._announce_at_s = now_s + ANNOUNCE_S
-        if found := " ".join(each.key for each in plugins.installed()):
-            process.ledger.caller.client.set(keys.plugins_key(process.name), found, ex=3 * round(ANNOUNCE_S))
+        found = " ".join(plugins.installed())
+        process.ledger.caller.client.set(keys.plugins_key(process.name), found, ex=3 * round(ANNOUNCE_S))
 
     def _end_when_idle(self) -> None:
         is_idle = not self._process.ledger.has_work([kind.name for kind in self._process.slots])

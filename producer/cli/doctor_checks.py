@@ -62,8 +62,7 @@ def _look_at_server(session: Session) -> list[Diagnosis]:
         is_sentinels = connection.target.url.scheme == "sentinel"
         found = check_server_of(session.access.client, workers=workers, behind_sentinels=is_sentinels)
         found += check_versions(workers, current)
-        here = frozenset(each.key for each in plugins.installed())
-        found += check_plugins(here, session.access.store.plugins(CASES))
+        found += check_plugins(frozenset(plugins.installed()), session.access.store.plugins(CASES))
         return [Diagnosis("server", "ok", place), *found, *_look_at_broker(session)]
     except RedisUnsuitableError as error:
         return [

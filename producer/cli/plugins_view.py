@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from importlib.metadata import Distribution
 from itertools import chain
 from typing import Final
 
@@ -9,12 +10,13 @@ from producer.access import Access
 from producer.service_documents import ListedPlugin, PluginsDocument
 from shared import plugins
 from shared.kinds import CASES
-from shared.plugins import Plugin
 from shared.server.diagnostics import Diagnosis
 
 COLUMNS: Final = ("PLUG-IN", "PACKAGE", "WORKERS")
-_OF_SUBMIT: Final = "prompts:"
-"""Beginning of those that no worker needs."""
+_OF_SUBMIT: Final = "prompts"
+"""The kind that no worker needs."""
+_EXTRA: Final = "extra"
+"""The kind of what is part of Proctor."""
 
 
 def plugins_document(access: Access) -> PluginsDocument:
@@ -23,16 +25,17 @@ def plugins_document(access: Access) -> PluginsDocument:
     Raises:
         RedisUnreachableError: Redis is away.
     """
-    here = {each.key: each for each in plugins.installed()}
+    here = plugins.installed()
     workers = access.store.plugins(CASES)
     found = Counter(chain.from_iterable(workers.values()))
     listed = [_listed(key, here.get(key), found[key]) for key in sorted(here.keys() | found.keys())]
     return PluginsDocument(plugins=tuple(listed), workers=len(workers))
 
 
-def _listed(key: str, here: Plugin | None, workers: int) -> ListedPlugin:
-    kind, _, name = key.partition(":")
-    return ListedPlugin(kind, name, here.package if here else None, here.version if here else None, workers)
+def _listed(key: str, here: Distribution | None, workers: int) -> ListedPlugin:
+    kind, _, name = key.rpartition(":")
+    package, version = (here.name, here.version) if here else (None, None)
+    return ListedPlugin(kind or _EXTRA, name, package, version, workers)
 
 
 def plugin_cells(row: ListedPlugin, workers: int) -> list[str]:
@@ -42,10 +45,12 @@ def plugin_cells(row: ListedPlugin, workers: int) -> list[str]:
     ['checks:polite', 'manners 1.0', '1 of 2']
     >>> plugin_cells(ListedPlugin("prompts", "short", "manners", "1.0", 0), 2)
     ['prompts:short', 'manners 1.0', '-']
+    >>> plugin_cells(ListedPlugin("extra", "proctor[js]", None, None, 1), 2)
+    ['proctor[js]', 'not here', '1 of 2']
     """
-    is_needed = not f"{row.kind}:".startswith(_OF_SUBMIT)
+    name = row.name if row.kind == _EXTRA else plugins.plugin_key(row.kind, row.name)
     package = f"{row.package} {row.version}" if row.package else "not here"
-    return [f"{row.kind}:{row.name}", package, f"{row.workers} of {workers}" if is_needed else "-"]
+    return [name, package, "-" if row.kind == _OF_SUBMIT else f"{row.workers} of {workers}"]
 
 
 def check_plugins(here: frozenset[str], workers: Mapping[str, frozenset[str]]) -> list[Diagnosis]:
@@ -54,11 +59,12 @@ def check_plugins(here: frozenset[str], workers: Mapping[str, frozenset[str]]) -
     >>> check_plugins(frozenset({"checks:a"}), {"w1": frozenset(), "w2": frozenset({"checks:a"})})[0].detail
     'checks:a; 1 of 2 workers lacks checks:a'
     """
-    known = {each for each in here.union(*workers.values()) if not each.startswith(_OF_SUBMIT)}
-    if not here | known:
+    known = here.union(*workers.values())
+    if not known:
         return []
-    lacking = {name: known - has for name, has in workers.items() if known - has}
-    detail = ", ".join(sorted(here | known))
+    needed = {each for each in known if not each.startswith(f"{_OF_SUBMIT}:")}
+    lacking = {name: needed - has for name, has in workers.items() if needed - has}
+    detail = ", ".join(sorted(known))
     if not lacking:
         return [Diagnosis("plug-ins", "ok", detail)]
     missing = ", ".join(sorted(set().union(*lacking.values())))

@@ -363,7 +363,7 @@ class RunStore:
         return self._read(lambda: waiting.read_workers(self._client, kind.name))
 
     def plugins(self, kind: Kind) -> Mapping[str, frozenset[str]]:
-        """Reads which plug-ins the live workers of a kind have, by worker.
+        """Reads which plug-ins the live workers of a kind have, by worker; of new ones it is not known yet.
 
         Raises:
             RedisUnreachableError: Redis stays away.
@@ -377,9 +377,8 @@ class RunStore:
             found: Sequence[bytes | None] = pipeline.execute()
             return found
 
-        found = self._read(read)
-        said = [frozenset((text or b"").decode().split()) for text in found]
-        return dict(zip(names, said, strict=True))
+        said = zip(names, self._read(read), strict=True)
+        return {name: frozenset(text.decode().split()) for name, text in said if text is not None}
 
     def _window(self, window: Window) -> RunInfo:
         """Describes a part of a stream; it is read whole for that, once."""

@@ -59,6 +59,7 @@ def test_a_package_of_plugins_is_used(cli: Cli, package: Mapping[str, str], tmp_
     assert [line.split()[:2] for line in listed.out.splitlines()[1:]] == [
         ["checks:polite", "proctor-manners"],
         ["clients:support-desk", "proctor-manners"],
+        ["proctor[js]", "quickjs-ng"],
         ["prompts:please", "proctor-manners"],
     ]
 

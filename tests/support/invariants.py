@@ -29,7 +29,11 @@ CACHE: Final = r"cache:(hits|a:.+)"
 """Answers of models, which are kept on purpose; leaders of questions under way may not stay."""
 CELERY: Final = r"_kombu\.binding.+|.+\.pidbox|unacked_mutex"
 """What Celery needs to talk with workers."""
-MAY_STAY: Final = re.compile(rf"{PREFIX}({RESULTS}|{STATE}|{LISTS}|{PACE}|{UPSTREAMS}|{CACHE}|{CELERY})")
+PLUGINS: Final = r"worker:.+:plugins"
+"""What a worker has; it expires a minute after its worker."""
+MAY_STAY: Final = re.compile(
+    rf"{PREFIX}({RESULTS}|{STATE}|{LISTS}|{PACE}|{UPSTREAMS}|{CACHE}|{CELERY}|{PLUGINS})"
+)
 UNACKED: Final = PREFIX + "unacked"
 UNACKED_INDEX: Final = PREFIX + "unacked_index"
 LONG_AGO: Final = 0.0

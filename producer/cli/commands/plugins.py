@@ -10,7 +10,7 @@ def command(session: Session) -> None:
     """List the plug-ins of this environment, and of the live workers of cases.
 
     Packages register them as entry points of proctor.checks, proctor.clients and proctor.prompts. Prompts are
-    made where the run is submitted; workers have no use for them.
+    made where the run is submitted; workers have no use for them. proctor[js] is what runs JavaScript.
     """
     from producer.cli.plugins_view import COLUMNS, plugin_cells, plugins_document  # noqa: PLC0415 - start-up: `--help` must not load redis
 
