@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+import msgspec
 from celery import Celery
 from kombu.exceptions import KombuError
 from kombu.utils.uuid import uuid
@@ -188,15 +189,22 @@ class Publisher:
 
     def _send(self, batch: Sequence[_Kept]) -> None:
         amqp, queues = self._app.amqp, self._app.wake_queues
+        served = [each for each in batch if each.wake.run.startswith(SERVED_PREFIX)]
+        if served:
+            queues.put(TURNS, [served_message(each.wake, each.task_id) for each in served])
+        if len(served) == len(batch):
+            return
         with self._app.producer_pool.acquire(block=True) as producer, queues.batch(producer):
             for (name, run, chunk, items, first), task_id in batch:
+                if run.startswith(SERVED_PREFIX):
+                    continue
                 kind = kind_named(name)
                 message = amqp.as_task_v2(
                     task_id,
                     kind.task,
                     # Flower cuts what is long: what people read comes first.
                     kwargs={"run": run, "first": first, "chunk": chunk, "items": items},
-                    create_sent_event=not run.startswith(SERVED_PREFIX),  # would be all that people see
+                    create_sent_event=True,
                     ignore_result=True,
                 )
                 amqp.send_task_message(
@@ -213,6 +221,38 @@ class Publisher:
         elif error is None and self._is_away:
             logger.info("broker back")
         self._is_away = error is not None
+
+
+def served_message(wake: "Wake", task_id: str) -> bytes:
+    """Writes the message of a wake-up of served turns as Celery and kombu do, for a tenth of their CPU.
+
+    Nobody is told that it was sent: most of them are taken without Celery (`worker.talk`).
+    """
+    arguments = {"run": wake.run, "first": wake.first, "chunk": wake.chunk, "items": wake.items}
+    return msgspec.json.encode(
+        {
+            "body": msgspec.json.encode(((), arguments, {})),  # bytes are written as base64
+            "content-encoding": "utf-8",
+            "content-type": "application/json",
+            "headers": {
+                "lang": "py",
+                "task": TURNS.task,
+                "id": task_id,
+                "root_id": task_id,
+                "argsrepr": "()",
+                "kwargsrepr": repr(arguments),
+                "ignore_result": True,
+            },
+            "properties": {
+                "correlation_id": task_id,
+                "delivery_tag": task_id,
+                "delivery_mode": 2,
+                "delivery_info": {"exchange": "", "routing_key": TURNS.name},
+                "priority": 0,
+                "body_encoding": "base64",
+            },
+        }
+    )
 
 
 def _errors_of(connection: "Connection") -> tuple[type[Exception], ...]:

@@ -3,7 +3,7 @@
 `shared.broker` has the Celery app and the publisher. Importing this loads neither Celery nor a client.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from math import inf
 from time import monotonic, time
@@ -104,6 +104,14 @@ class WakeQueues:
         for kind in all_kinds():
             pipeline.llen(f"{PREFIX}{kind.name}")
         return {kind: int(length) for kind, length in zip(all_kinds(), pipeline.execute(), strict=True)}
+
+    def put(self, kind: Kind, messages: Sequence[bytes]) -> None:
+        """Adds messages to a queue.
+
+        Raises:
+            redis.RedisError: the server does not answer.
+        """
+        self._connected().lpush(f"{PREFIX}{kind.name}", *messages)
 
     def take(self, kind: Kind, within_s: float) -> bytes | None:
         """Takes the oldest message of a queue without Celery, which keeps no copy; None if none comes.

@@ -48,6 +48,23 @@ def test_a_message_holds_ids_only(redis_client: "redis.Redis", redis_url: str) -
     assert body[1] == {"run": "run-1", "chunk": "7", "items": 1000, "first": "thread-9"}
 
 
+def test_messages_of_served_turns_are_those_of_celery(redis_client: "redis.Redis", redis_url: str) -> None:
+    """They have what Celery writes, but for what is empty there, and what says who has sent them."""
+    Publisher(make_app(RedisTarget.parse(redis_url))).publish([WAKE, WAKE._replace(run="served-1")])
+    own, celery = published(redis_client, "turns")
+    [args, kwargs, embedded] = json.loads(b64decode(celery["body"]))
+    assert json.loads(b64decode(own["body"])) == [args, {**kwargs, "run": "served-1"}, {}]
+    assert not any(embedded.values())
+    assert celery["headers"].pop("origin")
+    for part in ("headers", "properties"):
+        given = {key: each for key, each in celery[part].items() if each and each != [None, None]}
+        ids = {"id", "root_id", "correlation_id", "delivery_tag"}
+        assert own[part].keys() | {"priority"} == given.keys() | {"priority"}
+        assert all(own[part][key] == given[key] for key in given.keys() - ids - {"kwargsrepr"})
+    assert own["headers"]["kwargsrepr"] == celery["headers"]["kwargsrepr"].replace("run-1", "served-1")
+    assert {own[key] == celery[key] for key in ("content-type", "content-encoding")} == {True}
+
+
 def test_each_kind_has_one_queue(redis_client: "redis.Redis", redis_url: str) -> None:
     """A queue's length is the length of one list, which scaling by queue length can read."""
     publisher = Publisher(make_app(RedisTarget.parse(redis_url)))
@@ -105,7 +122,8 @@ def test_people_who_talk_need_no_celery_and_others_keep_theirs(
     is_over = Event()
     with closing(WakeQueues(target)) as queues:
         talks = Talks(queues, 1, is_over.is_set)
-        publisher.publish([*served[:2], WAKE, served[2]])
+        for wakes in (served[:2], [WAKE], served[2:3]):
+            publisher.publish(wakes)
         following = talks.following()
         assert next(following) == served[0]
         assert list(talks.following()) == [], "one thread at a time"
