@@ -9,7 +9,7 @@ from os import PathLike, fspath, urandom
 from typing import TYPE_CHECKING, Any
 
 from proctor.benches import Bench
-from proctor.program import Option, Program, arguments_of, error_of, started
+from proctor.program import Option, Program, arguments_of, document, error_of, started
 from proctor.runs import ENDED, Run
 
 if TYPE_CHECKING:
@@ -97,13 +97,7 @@ def submit(source: Source, **options: Option) -> Run:
         ProctorError: it was refused.
     """
     arguments, text = _input(source)
-    with started(["submit", *arguments, *arguments_of(options), "--json"], text=text) as program:
-        printed = program.out.read()
-        code = program.end()
-    found = loads(printed) if printed.strip() else {}
-    if code or "error" in found:
-        raise error_of(found["error"], code) if "error" in found else program.failure(code)
-    return Run(found["run_id"])
+    return Run(document(["submit", *arguments, *arguments_of(options)], text=text)["run_id"])
 
 
 def run(

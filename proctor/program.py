@@ -42,17 +42,20 @@ def arguments_of(options: Mapping[str, Option]) -> list[str]:
     return written
 
 
-def document(arguments: Sequence[str], *, accepts: Sequence[int] = (0,)) -> dict[str, Any]:
+def document(
+    arguments: Sequence[str], *, accepts: Sequence[int] = (0,), text: str | None = None
+) -> dict[str, Any]:
     """Returns the document that a command prints with `--json`.
 
     Args:
         arguments: of the command.
         accepts: exit codes with which the document is the answer.
+        text: what it reads from stdin.
 
     Raises:
         ProctorError: the command failed.
     """
-    with started([*arguments, "--json"]) as program:
+    with started([*arguments, "--json"], text=text) as program:
         printed = program.out.read()
         code = program.end()
     try:

@@ -25,29 +25,10 @@ BUDGET_S: Final = 0.2
 """How long a request reads or tests further rows; the next one goes on from there."""
 STRETCH: Final = 2_000
 """Rows that are read together."""
-USUAL: Final = frozenset(
-    {
-        "status",
-        "outcome",
-        "reason",
-        "error",
-        "model",
-        "id",
-        "prompt",
-        "category",
-        "thread",
-        "tags",
-        "score",
-        "latency_ms",
-        "cost_usd",
-        "attempts",
-        "repeat",
-        "is_cached",
-    }
-)
-"""Facts that are read whatever a filter looks at, so that the next one finds them."""
 DERIVED: Final = frozenset({"failed_checks", "first_token_ms", "disagreement", "doubt"})
 """Facts that take longer to read, and are read with the others while nobody waits."""
+USUAL: Final = frozenset(RowFacts.__struct_fields__) - DERIVED - {"metadata", "vars", "output"}
+"""Facts that are read whatever a filter looks at, so that the next one finds them."""
 BREATH_S: Final = 0.001
 """Between two stretches that are read while nobody waits: a search goes first."""
 
