@@ -26,6 +26,7 @@ from producer.cases.bench_files import (
     VALIDATORS_BYTES,
     Images,
     TextFile,
+    check_validators,
     data_files,
     read_beside,
     read_bytes_beside,
@@ -35,7 +36,7 @@ from producer.cases.bench_prompts import BenchPrompt, read_prompts
 from producer.cases.checks import CheckModels, CheckReader, models_of, places_of_model
 from producer.cases.data_rows import Columns, as_written, cases_of_rows, read_rows
 from producer.load.contracts import broken_members, checked
-from producer.load.problems import MOST_CASES, Place, Problems, nearest
+from producer.load.problems import MOST_CASES, InputRow, Place, Problems, nearest
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
 from producer.load.yaml_text import parse_yaml
@@ -72,27 +73,6 @@ def check_schema(name: str, schema: Any) -> None:
         SchemaValidator(schema)
     except SchemaError as error:
         raise ConfigError(f"{name}: {error.message}", hint=error.hint or "correct the schema") from None
-
-
-def check_validators(file: TextFile) -> None:
-    """Proves that a validators file does nothing that validators may not; nothing of it is executed.
-
-    Raises:
-        InputError: it is no Python.
-        ValidatorSecurityError: it does; says what, where and by which rule.
-    """
-    from worker.validation.policy import check_validator_source  # noqa: PLC0415 - only for runs with validators
-
-    try:
-        check_validator_source(file.text, file.name)
-        # Some mistakes, such as a `return` outside of functions, are only found when code is made of it.
-        compile(file.text, file.name, "exec", dont_inherit=True)
-    except (RecursionError, MemoryError):
-        what = f"{file.name}: the code is nested too deeply to be run"
-        raise InputError(what, hint="write it flatter") from None
-    except SyntaxError as error:
-        what = f"{file.name}:{error.lineno or 1}: not valid Python: {error.msg}"
-        raise InputError(what, hint="correct it: python -m py_compile FILE") from None
 
 
 T = TypeVar("T")
@@ -529,17 +509,24 @@ def _of_data_files(
     paths = [(here, each) for here, each in placed if isinstance(each, str)]
     files = problems.attempt(partial(data_files, beside.config, paths)) or ()
     found = [read_rows(file, columns, problems) for file in files]
-    found += [
-        cases_of_rows(str(each.named), code.rows(here, each), as_written, columns, problems)
-        for here, each in placed
-        if isinstance(each, CaseSource)
-    ]
+    for here, each in placed:
+        if isinstance(each, CaseSource) and each.returns == "promptfoo":
+            found.append(_of_promptfoo(beside, code.rows(here, each)))
+        elif isinstance(each, CaseSource):
+            found.append(cases_of_rows(str(each.named), code.rows(here, each), as_written, columns, problems))
     for cases in found:
         try:
             yield from cases
         except InputError as error:
             problems.add(error)
     problems.attempt(partial(columns.refuse_unused, beside.root.at("columns")))
+
+
+def _of_promptfoo(beside: _Beside, rows: Iterator[InputRow]) -> Iterator[tuple[Place, CaseEntry]]:
+    """Yields the cases that tests of promptfoo are."""
+    from producer.convert.promptfoo.translating import cases_of  # noqa: PLC0415 - only for such tests
+
+    return cases_of(beside.config or Path("bench.yaml"), rows)
 
 
 def _validators(

@@ -341,3 +341,24 @@ class Images:
                 raise place.error(what, "split the cases into several runs, or make images smaller")
             self._hashes[path] = name
         return self._hashes[path]
+
+
+def check_validators(file: TextFile) -> None:
+    """Proves that a validators file does nothing that validators may not; nothing of it is executed.
+
+    Raises:
+        InputError: it is no Python.
+        ValidatorSecurityError: it does; says what, where and by which rule.
+    """
+    from worker.validation.policy import check_validator_source  # noqa: PLC0415 - only for runs with validators
+
+    try:
+        check_validator_source(file.text, file.name)
+        # Some mistakes, such as a `return` outside of functions, are only found when code is made of it.
+        compile(file.text, file.name, "exec", dont_inherit=True)
+    except (RecursionError, MemoryError):
+        what = f"{file.name}: the code is nested too deeply to be run"
+        raise InputError(what, hint="write it flatter") from None
+    except SyntaxError as error:
+        what = f"{file.name}:{error.lineno or 1}: not valid Python: {error.msg}"
+        raise InputError(what, hint="correct it: python -m py_compile FILE") from None

@@ -38,8 +38,9 @@ def usable(found: Conversion, target: Path) -> Conversion:
         found: a conversion, whose files are written.
         target: where the bench will stand.
     """
-    configured = (*found.bench.configured.values(), *(found.bench.prompts or ()))
-    if any(each.named is not None for each in configured):
+    bench = found.bench
+    code = (*bench.configured.values(), *(bench.prompts or ()), *(bench.test_cases_file or ()))
+    if any(not isinstance(each, str) and each.named is not None for each in code):
         return found
     for _ in range(ROUNDS):
         problems = _problems(found, target)

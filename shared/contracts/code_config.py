@@ -133,6 +133,9 @@ def _split(language: Language, written: str) -> CodeName:
 class CaseSource(Code):
     """Code beside the bench that makes cases."""
 
+    returns: Literal["cases", "promptfoo"] = "cases"
+    """Whether it returns cases as benches have them, or promptfoo's tests (`{vars, assert}`)."""
+
     @model_validator(mode="after")
     def _is_file(self) -> Self:
         """Refuses what is no file of code."""

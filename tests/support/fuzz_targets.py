@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from producer.aggregate.gates import parse_gate
 from producer.cases.bench_cases import BenchCase, BenchCases
-from producer.cases.bench_config import check_schema, check_validators
-from producer.cases.bench_files import TextFile, text_lines
+from producer.cases.bench_config import check_schema
+from producer.cases.bench_files import TextFile, check_validators, text_lines
 from producer.cases.bench_files import decoded as text_of
 from producer.cases.data_rows import Columns, ReadValue, as_written, case_of, cell, json_rows, table_rows
 from producer.cases.load import plan_run

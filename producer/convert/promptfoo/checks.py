@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from producer.convert.nunjucks import KnownVariables, is_nunjucks, to_jinja
-from producer.convert.promptfoo.assertion_types import TYPES
-from producer.convert.promptfoo.csv_rows import split_texts
+from producer.convert.promptfoo.csv_rows import TYPES, split_texts
 from producer.convert.promptfoo.functions import Functions, to_transform
 from producer.convert.promptfoo.patterns import to_python
 from producer.convert.promptfoo.prompt_templates import messages_in
@@ -208,8 +207,20 @@ def _contains_several(assertion: Assertion, context: CheckContext) -> Check:
     return {name: [_text(each, context) for each in value], **_case(assertion)}
 
 
-def _starts_with(assertion: Assertion, context: CheckContext) -> Check:
-    return {"starts_with": _text(assertion.value, context)}
+def _of_text(name: str) -> Callable[[Assertion, CheckContext], Check]:
+    """A check with a text."""
+    return lambda assertion, context: {name: _text(assertion.value, context)}
+
+
+def _at_most(name: str, unit: int) -> Callable[[Assertion, CheckContext], Check]:
+    """A check with an upper bound, in so many of the assertion's units."""
+
+    def check(assertion: Assertion, _context: CheckContext) -> Check:
+        if assertion.threshold is None:
+            raise WrongInput("it has no threshold")
+        return {name: _plain(assertion.threshold / unit)}
+
+    return check
 
 
 def _regex(assertion: Assertion, context: CheckContext) -> Check:
@@ -224,20 +235,9 @@ def _json(assertion: Assertion, context: CheckContext) -> Check:
     return {"json_schema" if schema else "json": schema or True, "where": where}
 
 
-def _latency(assertion: Assertion, context: CheckContext) -> Check:
-    del context
-    if assertion.threshold is None:
-        raise WrongInput("it has no threshold")
-    return {"max_latency_s": _plain(assertion.threshold / 1_000)}
-
-
 def _edits(assertion: Assertion, context: CheckContext) -> Check:
     most = 5 if assertion.threshold is None else int(assertion.threshold)
     return {"edit_distance": {"text": _text(assertion.value, context), "max": most}}
-
-
-def _finish_reason(assertion: Assertion, context: CheckContext) -> Check:
-    return {"finish_reason": _text(assertion.value, context)}
 
 
 def _xml(assertion: Assertion, context: CheckContext) -> Check:
@@ -255,13 +255,6 @@ def _html(assertion: Assertion, context: CheckContext) -> Check:
     if assertion.type.endswith("contains-html"):
         return {"regex": rf"(?is)<(?:{_ELEMENTS})\b|<!doctype|<[a-z][^>]*>.*</[a-z]+>"}
     return {"regex": rf"(?is)\A\s*(?!<\?xml)(?:<!doctype[^>]*>\s*)?<(?:{_ELEMENTS})\b.*>\s*\Z"}
-
-
-def _cost(assertion: Assertion, context: CheckContext) -> Check:
-    del context
-    if assertion.threshold is None:
-        raise WrongInput("it has no threshold")
-    return {"max_cost": assertion.threshold}
 
 
 def _word_count(assertion: Assertion, context: CheckContext) -> Check:
@@ -328,11 +321,6 @@ def _judge_prompt(written: Any) -> str:
         raise WrongInput("its rubricPrompt is no text with {{ output }}: write `prompt`")
     own = {"output", "rubric"}
     return _VARIABLE.sub(lambda found: f"{{{{ {'' if found[1] in own else 'vars.'}{found[1]} }}}}", prompt)
-
-
-def _refusal(assertion: Assertion, context: CheckContext) -> Check:
-    del assertion, context
-    return {"refusal": True}
 
 
 def _javascript(assertion: Assertion, context: CheckContext) -> Check:
@@ -469,17 +457,17 @@ _KINDS: Final[Mapping[str, Callable[[Assertion, CheckContext], Check]]] = {
     "contains-any": _contains_several,
     "icontains-all": _contains_several,
     "icontains-any": _contains_several,
-    "starts-with": _starts_with,
+    "starts-with": _of_text("starts_with"),
     "regex": _regex,
     "is-json": _json,
     "contains-json": _json,
-    "latency": _latency,
-    "cost": _cost,
+    "latency": _at_most("max_latency_s", 1_000),
+    "cost": _at_most("max_cost", 1),
     "word-count": _word_count,
     "bleu": _scored("bleu"),
     "rouge-n": _scored("rouge_1"),
     "levenshtein": _edits,
-    "finish-reason": _finish_reason,
+    "finish-reason": _of_text("finish_reason"),
     "is-xml": _xml,
     "contains-xml": _xml,
     "is-html": _html,
@@ -487,7 +475,7 @@ _KINDS: Final[Mapping[str, Callable[[Assertion, CheckContext], Check]]] = {
     "similar": _similar,
     "similar:cosine": _similar,
     "llm-rubric": _rubric,
-    "is-refusal": _refusal,
+    "is-refusal": lambda _assertion, _context: {"refusal": True},
     "javascript": _javascript,
     "python": _python,
     "is-valid-openai-tools-call": _valid_call,

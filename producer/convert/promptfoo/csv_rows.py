@@ -8,12 +8,31 @@ from typing import Any, Final
 from msgspec import structs, to_builtins
 
 from producer.cases.bench_files import ROW_BYTES
-from producer.convert.promptfoo.assertion_types import TYPES
-from producer.convert.promptfoo.written import WrittenAssertion, WrittenRow, WrittenTest, read
+from producer.convert.promptfoo.written import (
+    WrittenAssertion,
+    WrittenCsvPrompt,
+    WrittenRow,
+    WrittenTest,
+    read,
+)
 from producer.load.problems import Place
 from shared.errors import WrongInput
 
-_NAMES: Final = "|".join(sorted(map(re.escape, TYPES), key=len, reverse=True))
+_NAMES: Final = (
+    "is-valid-openai-function-call|is-valid-openai-tools-call|trajectory:tool-args-match"
+    "|trajectory:tool-sequence|model-graded-factuality|trajectory:goal-success|conversation-relevance"
+    "|is-valid-function-call|model-graded-closedqa|trajectory:step-count|context-faithfulness"
+    "|trajectory:tool-used|trace-span-duration|context-relevance|similar:euclidean|trace-error-spans"
+    "|answer-relevance|perplexity-score|trace-span-count|context-recall|similar:cosine|contains-html"
+    "|contains-json|finish-reason|icontains-all|icontains-any|search-rubric|agent-rubric|contains-all"
+    "|contains-any|contains-sql|contains-xml|tool-call-f1|levenshtein|similar:dot|starts-with|classifier"
+    "|factuality|guardrails|is-refusal|javascript|llm-rubric|moderation|perplexity|skill-used|word-count"
+    "|icontains|contains|is-html|is-json|latency|rouge-n|similar|webhook|equals|g-eval|is-sql|is-xml"
+    "|meteor|python|regex|bleu|cost|gleu|ruby|pi"
+)
+"""The longest first, of which one may be the beginning of another."""
+TYPES: Final = frozenset(_NAMES.split("|"))
+"""The types of assertions, but for those of sets and of comparisons between answers."""
 _TEXT: Final = re.compile(rf"(not-)?({_NAMES})(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?", re.DOTALL)
 _SCORED: Final = frozenset(
     {"answer-relevance", "classifier", "context-faithfulness", "context-recall", "context-relevance", "cost"}
@@ -60,6 +79,16 @@ def rows_of(text: str, place: Place) -> Iterator[tuple[Place, dict[str, str]]]:
         raise Place(place.file, line=reader.line_num).error(
             f"no CSV: {error}", "quote cells with commas"
         ) from None
+
+
+def prompts_of(text: str, place: Place) -> list[tuple[str, str | None]]:
+    """Returns the prompts of a table, with their labels."""
+    if "," not in text:
+        lines = [line for line in text.splitlines() if line.strip()]
+        return [(line, None) for line in lines[lines[:1] == ["prompt"] :]]
+    rows = [{key.strip(): value.strip() for key, value in row.items()} for _, row in rows_of(text, place)]
+    found = [read(WrittenCsvPrompt, row) for row in rows]
+    return [(each.prompt, each.label) for each in found if each.prompt]
 
 
 def test_of_row(row: Mapping[str, str]) -> WrittenTest:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from textwrap import indent
 from typing import Any, Final
 
-from producer.cases.bench_config import check_validators
-from producer.cases.bench_files import VALIDATORS_BYTES, TextFile, read_beside
+from producer.cases.bench_files import VALIDATORS_BYTES, TextFile, check_validators, read_beside
 from producer.convert.promptfoo.named_files import FILE
 from producer.convert.promptfoo.providers import script_of
 from producer.convert.report import ForeignFile
@@ -103,6 +102,8 @@ class Functions:
 
     def _named(self, key: tuple[str, str, float | None], body: str) -> str:
         """Adds a function, once."""
+        if self.file is None:
+            raise WrongInput("it is Python: write a function of validators_file, and a check that names it")
         if key not in self._names:
             name = f"check_{len(self._names) + 1}"
             text = f"def {name}(output, context):\n{body}\n    return _graded(result, {key[2]!r})"

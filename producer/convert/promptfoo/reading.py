@@ -2,18 +2,17 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
 from producer.cases.bench_files import DataFile
-from producer.convert.promptfoo.csv_rows import rows_of, test_of_row
+from producer.convert.promptfoo.csv_rows import prompts_of, rows_of, test_of_row
 from producer.convert.promptfoo.named_files import CODE, FILE, FILE_BYTES, PATTERN, NamedFiles, is_code
 from producer.convert.promptfoo.suite import Assertion, PromptTemplate, Provider, Suite, Test
 from producer.convert.promptfoo.written import (
     WrittenAssertion,
-    WrittenCsvPrompt,
     WrittenPrompt,
     WrittenProvider,
     WrittenScenario,
@@ -24,15 +23,12 @@ from producer.convert.promptfoo.written import (
     unknown,
 )
 from producer.convert.report import ForeignFile, Left
-from producer.load.problems import MOST_CASES, Place
+from producer.load.problems import MOST_CASES, InputRow, Place
 from producer.load.yaml_text import MOST_VALUES, parse_yaml
 from producer.text import shown
 from shared.errors import WrongInput
 
 ENV: Final = "env"
-PROMPT: Final = "prompt"
-GENERATOR: Final = "generator"
-"""Option of a test that stands for those that a program writes."""
 EXECUTED: Final = frozenset({".sh", ".bash", ".exe", ".bat", ".cmd", ".ps1", ".pl", *CODE})
 """Suffixes of prompts that are programs."""
 _PROMPT_FILES: Final = frozenset(
@@ -76,6 +72,16 @@ def read_suite(file: ForeignFile) -> tuple[Suite, list[Left]]:
     return reader.suite(), reader.left
 
 
+def read_tests(file: ForeignFile, rows: Iterable[InputRow]) -> tuple[list[Test], list[Left]]:
+    """Reads tests that a program wrote, and what of them has no meaning for benches.
+
+    Raises:
+        InputError: a file that they name is broken, missing or outside of the folder.
+    """
+    reader = _Reader(file)
+    return [reader.test(row.value, row.place) for row in rows], reader.left
+
+
 class _Reader:
     """Reads one configuration."""
 
@@ -103,7 +109,8 @@ class _Reader:
                 self.leave(place.at(key), key, _UNUSUAL[key])
             elif key in strange and key not in _IGNORED:
                 self.leave(place.at(key), key, "promptfoo has no such key, and ignores it")
-        default = self._default(written.default_test, place.at("defaultTest"))
+        default, here = written.default_test, place.at("defaultTest")
+        default = self._named.loaded(default, here) if isinstance(default, str) else default
         tests = list(self._tests(written.tests, place.at("tests")))
         scenarios = list(self._scenarios(written.scenarios, place.at("scenarios")))
         targets = "targets" if "targets" in document else "providers"
@@ -117,7 +124,7 @@ class _Reader:
             ),
             list(self._prompts(written.prompts, place.at("prompts"))),
             [*tests, *scenarios] or [Test(place)],
-            default,
+            self.test(mapping(default), here),
             self._named.env,
             mapping(written.evaluate_options),
             mapping(written.nunjucks_filters),
@@ -127,7 +134,7 @@ class _Reader:
 
     def _providers(self, written: Any, place: Place) -> Iterator[Provider]:
         """Who is asked."""
-        for at, each in enumerate(written if isinstance(written, list) else [written]):
+        for at, each in enumerate(_listed(written)):
             here = place.at(at) if isinstance(written, list) else place
             if isinstance(each, str) and each.startswith(FILE) and not is_code(each):
                 loaded = self._named.loaded(each, here)
@@ -170,7 +177,7 @@ class _Reader:
             for path, label in written.items():
                 yield from self._prompt(path, place.at(path), label=str(label))
         else:
-            for at, each in enumerate(written if isinstance(written, list) else [written]):
+            for at, each in enumerate(_listed(written)):
                 yield from self._prompt(each, place.at(at) if isinstance(written, list) else place)
 
     def _prompt(self, written: Any, place: Place, label: str | None = None) -> Iterator[PromptTemplate]:
@@ -217,7 +224,7 @@ class _Reader:
             case ".jsonl":
                 return [(line, None) for line in text.splitlines() if line]
             case ".csv":
-                return _csv_prompts(text, Place(file.name))
+                return prompts_of(text, Place(file.name))
             case ".yaml" | ".yml" | ".json":
                 try:
                     return [(_json(self._named.resolved(parse_yaml(text), place)), None)]
@@ -228,12 +235,6 @@ class _Reader:
 
     # Tests
 
-    def _default(self, written: Any, place: Place) -> Test:
-        """What all tests have."""
-        if isinstance(written, str):
-            written = self._named.loaded(written, place)
-        return self._test(mapping(written), place)
-
     def _tests(self, written: Any, place: Place) -> Iterator[Test]:
         """The tests of a list or of files."""
         for at, each in enumerate(written if isinstance(written, list) else [written] if written else []):
@@ -241,18 +242,20 @@ class _Reader:
             test = read(WrittenTest, each)
             path = each if isinstance(each, str) else test.path
             if isinstance(path, str) and test.vars is None:
-                yield from self._tests_of(path, here)
+                yield from self._tests_of(path, here, mapping(test.config))
             elif isinstance(each, dict):
-                yield self._test(each, here)
+                yield self.test(each, here)
             else:
                 raise here.error(f"a test is a mapping or a file, found {shown(each)}", "write - vars: {…}")
 
-    def _tests_of(self, written: str, place: Place) -> Iterator[Test]:
+    def _tests_of(
+        self, written: str, place: Place, config: Mapping[str, Any] | None = None
+    ) -> Iterator[Test]:
         """The tests of a file, or of several."""
         if re.match(r"https?://|huggingface://|az://", written):
             self.leave(place, f"tests {written}", "data of the network: save it as a file, and name that")
         elif is_code(written):
-            yield Test(place, options={GENERATOR: written.removeprefix(FILE)})
+            yield Test(place, options=config or {}, code=written.removeprefix(FILE))
         else:
             for file in self._named.files(written.partition("#")[0], place):
                 yield from self._tests_in(file, place)
@@ -261,7 +264,7 @@ class _Reader:
         """The tests of one file."""
         suffix = PurePath(file.name).suffix.lower()
         if suffix in CODE:
-            yield Test(place, options={GENERATOR: file.written})
+            yield Test(place, code=file.written)
         elif suffix == ".csv":
             for row_place, row in rows_of(self._named.with_env(file.text(FILE_BYTES)), Place(file.name)):
                 yield self._read_test(self._from_row(row, row_place), row_place)
@@ -269,12 +272,12 @@ class _Reader:
             for number, line in enumerate(file.lines(), 1):
                 if line.strip():
                     here = Place(file.name, line=number)
-                    yield self._test(self._named.resolved(_parsed_line(line, here), place), here)
+                    yield self.test(self._named.resolved(_parsed_line(line, here), place), here)
         elif suffix in {".yaml", ".yml", ".json"}:
             loaded = self._named.parsed(file, place)
             whole = Place(file.name, file.text(FILE_BYTES))
             for at, each in enumerate(loaded if isinstance(loaded, list) else [loaded]):
-                yield self._test(mapping(each), whole.at(at) if isinstance(loaded, list) else whole)
+                yield self.test(mapping(each), whole.at(at) if isinstance(loaded, list) else whole)
         else:
             self.leave(place, f"tests {file.name}", f"files of the kind {suffix or 'unknown'} are not read")
 
@@ -285,7 +288,7 @@ class _Reader:
         except WrongInput as error:
             raise place.error(error.what, error.hint) from None
 
-    def _test(self, entry: Mapping[str, Any], place: Place) -> Test:
+    def test(self, entry: Mapping[str, Any], place: Place) -> Test:
         """One test."""
         self._count += 1
         if self._count > MOST_VALUES:
@@ -358,18 +361,18 @@ class _Reader:
         """The tests of scenarios: each of their configurations with each of their tests."""
         if isinstance(written, str):
             written = self._named.loaded(written, place)
-        for at, scenario in enumerate(_flat(written)):
+        for at, scenario in enumerate(_listed(written)):
             here = place.at(at)
             if isinstance(scenario, str):
                 scenario = self._named.loaded(scenario, here)  # noqa: PLW2901 - the same scenario, read
-            for one in scenario if isinstance(scenario, list) else [scenario]:
+            for one in _listed(scenario):
                 found = read(WrittenScenario, one)
                 settings = found.config
                 if isinstance(settings, str):
                     settings = self._named.loaded(settings, here)
                 tests = list(self._tests(found.tests, here.at("tests"))) or [Test(here)]
                 for number, each in enumerate(settings if isinstance(settings, list) and settings else [{}]):
-                    data = self._test(mapping(each), here.at("config", number))
+                    data = self.test(mapping(each), here.at("config", number))
                     yield from (_merged(data, test) for test in tests)
 
     # Assertions
@@ -437,11 +440,9 @@ def _merged(data: Test, test: Test) -> Test:
     )
 
 
-def _flat(value: Any) -> list[Any]:
-    """The members of a list, those of lists in it among them."""
-    if not isinstance(value, list):
-        return [] if value is None else [value]
-    return [inner for each in value for inner in (each if isinstance(each, list) else [each])]
+def _listed(value: Any) -> list[Any]:
+    """A list; one of a single value, and none of nothing."""
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _name(value: Any) -> str | None:
@@ -496,13 +497,3 @@ def _is_prompt_file(written: str) -> bool:
     path = written.partition(":")[0] if PurePath(written.partition(":")[0]).suffix in CODE else written
     is_path = PurePath(path).suffix.lower() in _PROMPT_FILES
     return is_path and (" " not in path or "/" in path)
-
-
-def _csv_prompts(text: str, place: Place) -> list[tuple[str, str | None]]:
-    """The prompts of a table."""
-    if "," not in text:
-        lines = [line for line in text.splitlines() if line.strip()]
-        return [(line, None) for line in lines[lines[:1] == [PROMPT] :]]
-    rows = [{key.strip(): value.strip() for key, value in row.items()} for _, row in rows_of(text, place)]
-    found = [read(WrittenCsvPrompt, row) for row in rows]
-    return [(each.prompt, each.label) for each in found if each.prompt]

@@ -99,6 +99,8 @@ class Test:
     """What is sent; None: all."""
     output: Any = None
     """A recorded answer; None: providers are asked."""
+    code: str | None = None
+    """The program that writes tests in its place, which is given the options; None: it is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """Translates a promptfoo configuration into a bench: models, prompts, cases with their checks."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -26,8 +27,8 @@ from producer.convert.promptfoo.prompt_templates import (
     late_messages,
     parsed_messages,
 )
-from producer.convert.promptfoo.providers import free_name, name_of, named, to_model
-from producer.convert.promptfoo.reading import GENERATOR, read_suite
+from producer.convert.promptfoo.providers import free_name, name_of, named, script_of, to_model
+from producer.convert.promptfoo.reading import read_suite, read_tests
 from producer.convert.promptfoo.suite import Assertion, PromptTemplate, Provider, Suite, Test
 from producer.convert.promptfoo.written import (
     WrittenModelConfig,
@@ -38,11 +39,12 @@ from producer.convert.promptfoo.written import (
     unknown,
 )
 from producer.convert.report import Conversion, ForeignFile, Left
+from producer.load.problems import InputRow, Place
 from producer.load.problems import Path as DocumentPath
-from producer.load.problems import Place
 from producer.load.yaml_text import comments_above
 from shared.contracts.case_config import BenchConfig, CaseEntry, ModelEntry, RunSettings
 from shared.contracts.cases import MAX_ID_CHARS
+from shared.contracts.code_config import CaseSource
 from shared.contracts.prompts import Prompt
 from shared.errors import WrongInput
 from shared.templates.template_rendering import render
@@ -78,6 +80,29 @@ def convert(file: ForeignFile) -> Conversion:
     return Conversion(bench, translation.left, translation.comments, functions.files(), places)
 
 
+def cases_of(bench: Path, rows: Iterable[InputRow]) -> Iterator[tuple[Place, CaseEntry]]:
+    """Translates tests that a program wrote for a bench.
+
+    Args:
+        bench: its file.
+        rows: the tests.
+
+    Raises:
+        InputError: something of them has no counterpart.
+    """
+    file = ForeignFile(bench, bench.parent)
+    tests, left = read_tests(file, rows)
+    suite = Suite(file.place, None, [], [], tests, Test(file.place), {}, {}, {})
+    translation = _Translation(suite, left)
+    variables = Combinations(suite, translation.leave)
+    for at, each in enumerate(each for test in tests for each in variables.of(test)):
+        case = translation.case(each, at, [])
+        for found in left:
+            raise found.place.error(f"{found.what}: {found.reason}", "return cases in the keys of benches")
+        if case is not None:
+            yield each.test.place, case
+
+
 @dataclass(slots=True)
 class _Translation:
     """Translates one configuration."""
@@ -106,21 +131,24 @@ class _Translation:
         """Translates all."""
         suite = self.suite
         models = self._models()
-        tests = self._tests()
+        tests, sources = self._tests()
         case_variables = Combinations(replace(suite, tests=tests), self.leave)
         combinations = [each for test in tests for each in case_variables.of(test)]
         affixed = self._affixed(combinations)
-        variables = KnownVariables([each.vars for each in affixed])
+        variables = KnownVariables([] if sources else [each.vars for each in affixed])
         late = [each for each in suite.prompts if late_messages(each)]
-        is_late = len(late) == len(suite.prompts) == 1
+        is_late = len(late) == len(suite.prompts) == 1 and not sources
         prompts, images = ([], set()) if is_late else self._prompts(variables, combinations)
         self._name_echo()
         defaults = self._default_checks(variables)
+        if sources and (defaults is None or late or suite.default.threshold is not None):
+            reason = "prompts and assertions that are made for each test, and thresholds, need written tests"
+            self.leave(suite.place.at("tests"), "tests of code", reason)
         chats = {id(each): self._chat(late[0], each) for each in affixed} if is_late else {}
         cases = [
             case
             for at, each in enumerate(affixed)
-            if (case := self._case(each, at, defaults, chats.get(id(each)), images))
+            if (case := self.case(each, at, defaults, chats.get(id(each)), images))
         ]
         given: dict[str, Any] = {"name": name, "models": models}
         given["prompts"] = prompts or [Prompt(user="{{ input }}")]
@@ -131,11 +159,14 @@ class _Translation:
         given |= {"default_checks": defaults} if defaults else {}
         given |= {"validators_file": next(iter(files))} if (files := self.functions.files()) else {}
         settings = self._settings()
-        if is_graded_by_default([*(defaults or []), *(each for case in cases for each in case.checks or [])]):
+        checks = [*(defaults or []), *(each for case in cases for each in case.checks or [])]
+        if sources or is_graded_by_default(checks):
             settings["judge_model"] = DEFAULT_GRADER
         given |= {"config": RunSettings(**settings)} if settings else {}
         self._keep_comments()
-        return BenchConfig(**given, test_cases=cases)
+        given |= {"test_cases_file": sources} if sources else {}
+        given |= {"test_cases": cases} if cases else {}
+        return BenchConfig(**given)
 
     def _keep_comments(self) -> None:
         """Takes over the comments above what has a counterpart, each once."""
@@ -152,17 +183,21 @@ class _Translation:
             if found:
                 self.comments[bench] = (*found, *self.comments.get(bench, ()))
 
-    def _tests(self) -> list[Test]:
-        """The tests, but for those that a program writes."""
-        found = list[Test]()
+    def _tests(self) -> tuple[list[Test], list[CaseSource]]:
+        """The tests, and the programs that write others."""
+        found, sources = list[Test](), list[CaseSource]()
         for test in self.suite.tests:
-            if GENERATOR in test.options:
-                what = f"tests {test.options[GENERATOR]}"
-                reason = "tests of code: write its cases with `test_cases_file: {python: file.py:function}`"
-                self.leave(test.place, what, f"{reason}, in the keys of cases")
+            script = script_of(test.code) if test.code else None
+            if script:
+                given: dict[str, Any] = {script.language: script.path, "returns": "promptfoo"}
+                given |= {"config": dict(test.options)} if test.options else {}
+                sources.append(CaseSource(**given))
+            elif test.code:
+                reason = "only Python and JavaScript are run: write it as one of them"
+                self.leave(test.place, f"tests {test.code}", reason)
             else:
                 found.append(test)
-        return found or [Test(self.suite.place)]
+        return found if found or sources else [Test(self.suite.place)], sources
 
     def _settings(self) -> dict[str, Any]:
         """How it is run."""
@@ -226,7 +261,7 @@ class _Translation:
         self, variables: KnownVariables, combinations: Sequence[Combination]
     ) -> tuple[list[Prompt], set[str]]:
         """The prompts, and the variables that are images in them."""
-        affixes = {self._affixes(each.test) for each in combinations}
+        affixes = {self._affixes(each.test) for each in combinations} or {self._affixes(self.suite.default)}
         before, behind = (
             next(iter(affixes)) if len(affixes) == 1 else (f"{{{{ {PREFIX} }}}}", f"{{{{ {SUFFIX} }}}}")
         )
@@ -340,15 +375,15 @@ class _Translation:
             self.leave(assertion.place, what, reason, path[:2] if path[0] == "test_cases" else ())
         return checks
 
-    def _case(
+    def case(
         self,
         case: Combination,
         at: int,
         defaults: Sequence[Check] | None,
-        messages: Sequence[Any] | None,
-        images: set[str],
+        messages: Sequence[Any] | None = None,
+        images: Collection[str] = (),
     ) -> CaseEntry | None:
-        """One case."""
+        """One case; None where none can be made, which is listed."""
         test, default = case.test, self.suite.default
         context = self._context(test, KnownVariables([case.vars]), case.vars)
         is_without = bool(read(WrittenTestOptions, test.options).disable_default_asserts)

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from producer.cases.bench_config import check_validators, validator_names
-from producer.cases.bench_files import TextFile
+from producer.cases.bench_config import validator_names
+from producer.cases.bench_files import TextFile, check_validators
 from producer.cases.recorded import OutputRow
 from shared.contracts.case_config import BenchConfig, CaseEntry, ModelConfig, Price, RunSettings
 from shared.contracts.case_vocabulary import STAGE_TABLE

@@ -10,9 +10,12 @@ from producer.cases.bench_config import read_bench
 from producer.convert.bench_text import bench_text
 from producer.convert.foreign_formats import convert
 from producer.convert.promptfoo.checks import DEFAULT_GRADER
+from producer.convert.promptfoo.translating import cases_of
 from producer.convert.report import ForeignFile
+from producer.load.problems import InputRow, Place
 from producer.load.source import Source
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE
+from shared.errors import InputError
 
 CONFIGURATION = """\
 providers: [openai:gpt-4o-mini]
@@ -185,6 +188,36 @@ def test_providers_are_models(provider: object, model: object, tmp_path: Path) -
     [entry] = found.bench.model_dump(mode="json", exclude_unset=True, by_alias=True)["models"]
     assert entry == model
     assert not found.left
+
+
+def test_tests_of_code_are_made_when_the_bench_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "promptfooconfig.json"
+    tests = [{"path": "file://made.py:tests", "config": {"most": 2}}, "made.js"]
+    file.write_text(json.dumps({"providers": ["echo"], "prompts": ["Say {{word}}"], "tests": tests}))
+
+    found = convert(ForeignFile(file, tmp_path))
+
+    bench = found.bench.model_dump(mode="json", exclude_unset=True)
+    assert bench["test_cases_file"] == [
+        {"python": "made.py:tests", "returns": "promptfoo", "config": {"most": 2}},
+        {"javascript": "made.js", "returns": "promptfoo"},
+    ]
+    assert (bench["prompts"], found.left) == ([{"user": "Say {{word}}"}], [])
+
+
+def test_tests_of_promptfoo_that_code_returns_are_cases(tmp_path: Path) -> None:
+    bench = tmp_path / "bench.yaml"
+    bench.write_text("test_cases_file: {python: made.py, returns: promptfoo}")
+    made = {"vars": {"word": ["a", "b"]}, "assert": [{"type": "icontains", "value": "{{word}}"}]}
+    rows = [InputRow(Place("made.py[0]"), made)]
+
+    cases = [case for _, case in cases_of(bench, rows)]
+
+    assert [case.vars for case in cases] == [{"word": "a"}, {"word": "b"}]
+    assert cases[0].checks == [{"contains": "{{word}}", "ignore_case": True}]
+    rows[0].value["assert"] = [{"type": "python", "value": "True"}]
+    with pytest.raises(InputError, match=r"made\.py\[0\].*assertion python"):
+        list(cases_of(bench, rows))
 
 
 def test_comments_stay_above_what_they_explain(tmp_path: Path) -> None:
