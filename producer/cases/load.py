@@ -73,7 +73,6 @@ TARGETS: Final = ("models", "judges", "check_models")
 """Settings whose values are targets by model."""
 COPIED_VARS_BYTES: Final = 1_000
 """Variables of a bench up to this size are copied into each item and row; larger ones are stored once."""
-
 ONE_LABEL: Final = "label: people's word is about one answer: give it with the recorded output of one model"
 ONE_ANSWER: Final = "select_best: there is one model and one prompt, so that no answer is compared"
 

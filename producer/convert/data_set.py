@@ -31,6 +31,8 @@ INLINE_CASES: Final = 50
 ECHO: Final = "echo"
 """The model of a bench whose data name none."""
 _TABLES: Final = frozenset({".csv", ".tsv"})
+_LISTS: Final = ("goldens", "testCases", "test_cases")
+"""Keys of an object that has a data set in one of them."""
 _LINED: Final = frozenset({".jsonl", ".ndjson"})
 
 Check = dict[str, Any]
@@ -60,8 +62,12 @@ def records_of(file: ForeignFile) -> Sequence[InputRow]:
     except (ValueError, RecursionError) as error:
         broken = Place(str(file.path), line=getattr(error, "lineno", 0))
         raise broken.error(why_broken(error)) from None
-    listed = value if isinstance(value, list) else []
+    within = next((key for key in _LISTS if isinstance(value, dict) and value.get(key)), None)
+    listed = value if within is None else value[within]
+    if not isinstance(listed, list):
+        return []
     whole = Place(str(file.path), text) if len(text) < 1 << 20 else place  # to find lines takes a second
+    whole = whole if within is None else whole.at(within)
     return [InputRow(whole.at(at), each) for at, each in enumerate(listed) if isinstance(each, dict)]
 
 

@@ -1,6 +1,8 @@
 """Converts test cases and goldens of DeepEval from JSON and CSV; actual outputs become recorded answers."""
 
+import ast
 import json
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -121,10 +123,10 @@ def _value(key: str, value: Any, place: Place) -> Any:
         return value
     if key in _LISTS and not value.startswith("["):
         return [each.strip() for each in value.split("|" if "|" in value else ";")]
-    try:
-        return _value(key, json.loads(value), place)
-    except (ValueError, RecursionError):
-        raise place.error(f"{key} is no JSON", "write it as DeepEval's save_as does") from None
+    for read in (json.loads, ast.literal_eval):  # metadata of tables are written as Python has them
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return _value(key, read(value), place)
+    raise place.error(f"{key} is no JSON", "write it as DeepEval's save_as does")
 
 
 def _expected_call(tool: _Tool, place: Place) -> Any:

@@ -17,9 +17,12 @@ from shared.contracts.case_config import RunSettings
 from shared.errors import InputError
 
 CHOOSE: Final = "Answer with one of these choices. Your last line is ANSWER: LETTER, one of {}."
+CHOOSE_SEVERAL: Final = "Answer with all right choices. Your last line is ANSWER: LETTERS, one or more of {}."
 """What is added to a question with choices, as the solver `multiple_choice` does."""
 _READABLE: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _HEADER: Final = "header.json"
+_START: Final = "_journal/start.json"
+"""What a log has in its place before the evaluation has ended."""
 _BEGIN_BYTES: Final = 4_096
 """Of a file, to see whether it is a log."""
 TEXT: Final = "text"
@@ -99,6 +102,8 @@ class _Arguments(msgspec.Struct):
     location: Any = "end"
     numeric: Any = False
     template: Any = None
+    model: Any = None
+    partial_credit: bool = False
 
 
 class _Named(msgspec.Struct):
@@ -211,9 +216,9 @@ def _value(key: str, value: Any) -> Any:
     if key == "choices" and isinstance(value, str):
         parts = value.split(",") if "," in value else value.split()
         return [each.strip() for each in parts if each.strip()]
-    if key == "target":
-        return list(map(str, value)) if isinstance(value, list) else str(value)
-    return value
+    if key in {"choices", "target"} and isinstance(value, list):
+        return list(map(str, value))
+    return str(value) if key == "target" else value
 
 
 def _json_or_text(text: str) -> Any:
@@ -235,10 +240,12 @@ def _read_log(file: ForeignFile) -> Log:
             if any(each.compress_type not in _READABLE for each in archive.infolist()):
                 hint = f"inspect log convert --to json --output-dir . {file.path.name}"
                 raise InputError(f"{name}: compressed in a way that Python cannot read", hint=hint)
-            entries = sorted(each for each in archive.namelist() if each.startswith("samples/"))
-            if sum(archive.getinfo(each).file_size for each in (_HEADER, *entries)) > DATA_BYTES:
+            names = archive.namelist()
+            header = _HEADER if _HEADER in names else _START
+            entries = sorted(each for each in names if each.startswith("samples/"))
+            if sum(archive.getinfo(each).file_size for each in (header, *entries)) > DATA_BYTES:
                 raise InputError(f"{name}: more than {DATA_BYTES >> 20} MiB", hint="split it")
-            log = msgspec.convert(json.loads(archive.read(_HEADER)), Log, strict=False)
+            log = msgspec.convert(json.loads(archive.read(header)), Log, strict=False)
             read = (json.loads(archive.read(each)) for each in entries)
             log.samples = [msgspec.convert(each, Sample, strict=False) for each in read]
             return log
@@ -257,22 +264,33 @@ def _add_case(data: DataSet, sample: Sample, place: Place, scorers: Sequence[_Na
             data.leave(place, key, "models here have no sandbox: ask the agent over HTTP")
     given: dict[str, Any] = {"id": None if sample.id is None else str(sample.id)}
     if isinstance(sample.input, str):
-        given["input"] = _text(sample.input, sample) + _listed(sample.choices)
+        given["input"] = _text(sample.input, sample) + _listed(sample)
     else:
         given["messages"] = [_message(each, sample, data, place) for each in sample.input]
         if sample.choices:
             data.leave(place, "choices of a conversation", "add them to its last message")
-    checks = [check for each in scorers if (check := _check_of(each, sample, data, place)) is not None]
+    checks = [check for each in scorers if (check := _check_of(each, sample)) is not None]
     data.add(place, **given, metadata=sample.metadata, checks=checks)
 
 
-def _listed(choices: Sequence[str] | None) -> str:
+def _listed(sample: Sample) -> str:
     """The choices of a question, as they stand below it."""
-    if not choices:
+    if not sample.choices:
         return ""
-    letters = [chr(ord("A") + at) for at in range(len(choices))]
-    lines = "\n".join(f"{letter}) {text}" for letter, text in zip(letters, choices, strict=True))
-    return f"\n\n{lines}\n\n{CHOOSE.format(', '.join(letters))}"
+    letters = _letters(sample)
+    lines = "\n".join(f"{letter}) {text}" for letter, text in zip(letters, sample.choices, strict=True))
+    asked = CHOOSE_SEVERAL if _is_of_several(sample) else CHOOSE
+    return f"\n\n{lines}\n\n{asked.format(', '.join(letters))}"
+
+
+def _letters(sample: Sample) -> list[str]:
+    """The letters of its choices."""
+    return [chr(ord("A") + at) for at in range(len(sample.choices or ()))]
+
+
+def _is_of_several(sample: Sample) -> bool:
+    """Whether several of its choices are right together."""
+    return isinstance(sample.target, list) and len(sample.target) > 1
 
 
 def _message(message: _Message, sample: Sample, data: DataSet, place: Place) -> dict[str, Any]:
@@ -339,7 +357,7 @@ def _solved(steps: Sequence[_Named], data: DataSet, place: Place) -> tuple[str |
     return system, prompt
 
 
-def _check_of(scorer: _Named, sample: Sample, data: DataSet, place: Place) -> Check | None:
+def _check_of(scorer: _Named, sample: Sample) -> Check | None:
     """A scorer as a check of the target of a sample."""
     make, targets = _SCORERS.get(scorer.name), sample.target
     texts = [targets] if isinstance(targets, str) else targets
@@ -347,9 +365,8 @@ def _check_of(scorer: _Named, sample: Sample, data: DataSet, place: Place) -> Ch
         return None
     if scorer.name == "match" and scorer.given.numeric:
         make = _number
-    if scorer.name == "choice" and len(texts) > 1:
-        data.leave(place, "several correct choices", "check the letters with a `regex`")
-        return None
+    if scorer.name == "choice" and _is_of_several(sample):
+        return {"regex": _all_letters(texts, _letters(sample)), "name": scorer.name}
     return any_of([make(text, scorer.given) for text in texts], scorer.name)
 
 
@@ -386,15 +403,31 @@ def _answer(target: str, _: _Arguments) -> Check:
     return {"regex": rf"(?i)ANSWER\s*:\s*\(?{_escaped(target)}(?!\w)"}
 
 
-def _graded(target: str, _: _Arguments) -> Check:
+def _all_letters(right: Sequence[str], letters: Sequence[str]) -> str:
+    """A pattern of answers that name the right letters, in any order, and no others."""
+    wrong = "".join(letter for letter in letters if letter not in right)
+    named = "".join(f"(?=[A-Z ,]*{_escaped(letter)})" for letter in right)
+    return rf"(?i)ANSWER\s*:{named}" + (f"(?![A-Z ,]*[{wrong}])" if wrong else "")
+
+
+def _graded(target: str, given: _Arguments) -> Check:
     """A judge compares the answer with the target."""
     criterion = f"The output says what this expert answer says, or meets this criterion: {target}"
-    return {"rubric": literal(criterion), "choices": {"correct": 1, "incorrect": 0}}
+    partial = {"partial": 0.5} if given.partial_credit else {}
+    choices = {"correct": 1, **partial, "incorrect": 0}
+    return {"rubric": literal(criterion), "choices": choices, **_judge(given)}
 
 
-def _fact(target: str, _: _Arguments) -> Check:
+def _fact(target: str, given: _Arguments) -> Check:
     """A judge compares the facts."""
-    return {"factuality": literal(target)}
+    return {"factuality": literal(target), **_judge(given)}
+
+
+def _judge(given: _Arguments) -> Check:
+    """Who grades, where the scorer names it: one model, or several of which most decide."""
+    several = given.model if isinstance(given.model, list) else [given.model]
+    names = [each for each in several if isinstance(each, str)]
+    return {"model": names[0]} if len(names) == 1 else {"models": names} if names else {}
 
 
 _SCORERS: Final = {

@@ -274,5 +274,6 @@ def _written(data: DataSet, name: str) -> Any:
     for beside in (folder, folder.parent / "modelgraded"):
         path = beside / f"{name}.yaml"
         if re.fullmatch(r"[\w-]+", name) and path.is_file():
-            return ForeignFile(path, folder).document
+            document = ForeignFile(path, folder).document
+            return document.get(name, document) if isinstance(document, dict) else document
     raise WrongInput(f"there is no modelgraded/{name}.yaml")

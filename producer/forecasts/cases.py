@@ -177,7 +177,7 @@ def estimated(plan: PlannedRun) -> RunEstimate:
         known = _known_tokens(item.expected, item.reference)
         prompt_tokens += prompt * len(called.intersection(asked_of)) * times
         checks_of_item = item.checks if run.check_models else ()
-        answers = len(asked_of) * max(1, len(plan.prompts))
+        answers = len(run.models) * max(1, len(plan.prompts))
         for model in asked_of:
             most = _most_tokens(run, model, item.prompt_id or "")
             is_assumed = is_assumed or (known is None and most is None and model in called)

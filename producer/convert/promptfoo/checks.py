@@ -419,12 +419,6 @@ def _g_eval(assertion: Assertion, context: CheckContext) -> Check:
     return checks[0] if len(checks) == 1 else {"all": checks}
 
 
-def _best(assertion: Assertion, context: CheckContext) -> Check:
-    """The best of all answers; promptfoo reads no threshold."""
-    check: Check = {"select_best": _text(assertion.value, context), **_judge(assertion, context)}
-    return {key: value for key, value in check.items() if key != "at_least"}
-
-
 def _relevance(assertion: Assertion, context: CheckContext) -> Check:
     names = ("query", "question", "input", "prompt")
     query = next((each for each in names if "text" in context.variables.kinds((each,))), None)
@@ -441,10 +435,9 @@ def _context(name: str) -> Callable[[Assertion, CheckContext], Check]:
             passages = to_transform(assertion.context_transform, context.functions)
         elif "missing" in context.variables.kinds(("context",)):
             raise WrongInput("its context is no variable of the test")
-        argument: Any = passages
         if name == "context_recall":
-            argument = {"context": passages, "expected": _text(assertion.value, context)}
-        return {name: argument, **_judge(assertion, context)}
+            passages = {"context": passages, "expected": _text(assertion.value, context)}
+        return {name: passages, **_judge(assertion, context)}
 
     return check
 
@@ -486,7 +479,7 @@ _KINDS: Final[Mapping[str, Callable[[Assertion, CheckContext], Check]]] = {
     "model-graded-factuality": _graded("factuality"),
     "model-graded-closedqa": _graded("closed_qa"),
     "g-eval": _g_eval,
-    "select-best": _best,
+    "select-best": _graded("select_best"),
     "answer-relevance": _relevance,
     "context-recall": _context("context_recall"),
     "context-faithfulness": _context("context_faithfulness"),

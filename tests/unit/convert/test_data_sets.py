@@ -1,6 +1,7 @@
 """Data sets and logs of Inspect, OpenAI Evals and DeepEval become benches and recorded answers."""
 
 import json
+import re
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -64,6 +65,23 @@ def test_a_data_set_of_inspect(tmp_path: Path) -> None:
     assert [each.place.found_line for each in found.left] == [2, 3]
 
 
+def test_samples_of_json_may_have_numbers(tmp_path: Path) -> None:
+    """As Inspect takes them; several right letters belong together."""
+    several = {"input": "Primes?", "choices": [2, 3, 4], "target": ["A", "B"], "metadata": {"level": 1}}
+    found = converted(tmp_path / "s.json", [several, {"input": "2 + 2?", "target": 4}])
+    first, second = found.bench.test_cases
+    assert str(first.input).endswith("A) 2\nB) 3\nC) 4\n\nAnswer with all right choices. Your last line is "
+                                     "ANSWER: LETTERS, one or more of A, B, C.")  # fmt: skip
+    pattern = checks_of(found)[0][0]["regex"]
+    assert [bool(re.search(pattern, f"ANSWER: {each}")) for each in ("A,B", "b a", "A", "A, B, C")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert (second.checks or [])[0]["contains"] == "4"
+
+
 def sample(number: int, answer: Any, **more: Any) -> dict[str, Any]:
     """A sample of a log."""
     message = {"role": "assistant", "content": answer, **more.pop("message", {})}
@@ -104,15 +122,16 @@ LOG: Final = log(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["json", "eval"])
+@pytest.mark.parametrize("form", ["json", "eval", "unfinished"])
 def test_a_log_of_inspect(tmp_path: Path, form: str) -> None:
     """Both forms give the same bench, with the answers as recorded ones."""
-    path = tmp_path / f"log.{form}"
+    path = tmp_path / ("log.json" if form == "json" else "log.eval")
     if form == "json":
         path.write_text(json.dumps(LOG).replace('"stop"', "NaN", 1))
     else:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("header.json", json.dumps({**LOG, "samples": None}))
+            name = "header.json" if form == "eval" else "_journal/start.json"
+            archive.writestr(name, json.dumps({**LOG, "samples": None}))
             for each in LOG["samples"]:
                 archive.writestr(f"samples/{each['id']}_epoch_{each['epoch']}.json", json.dumps(each))
     found = read(path)
@@ -166,12 +185,29 @@ def test_a_log_of_inspect(tmp_path: Path, form: str) -> None:
             ],
         ),
         ({"name": "model_graded_fact"}, "P", [{"factuality": "P", "name": "model_graded_fact"}]),
-        ({"name": "choice"}, ["A", "B"], []),
+        (
+            {"name": "choice"},
+            ["A", "C"],
+            [{"regex": "(?i)ANSWER\\s*:(?=[A-Z ,]*A)(?=[A-Z ,]*C)(?![A-Z ,]*[B])", "name": "choice"}],
+        ),
+        (
+            {"name": "model_graded_qa", "options": {"partial_credit": True, "model": ["a", "b"]}},
+            "P",
+            [
+                {
+                    "rubric": "The output says what this expert answer says, or meets this criterion: P",
+                    "choices": {"correct": 1, "partial": 0.5, "incorrect": 0},
+                    "models": ["a", "b"],
+                    "name": "model_graded_qa",
+                }
+            ],
+        ),
         ({"name": "includes"}, "", []),
     ],
 )  # fmt: skip
 def test_scorers_are_checks(tmp_path: Path, scorer: Any, target: Any, checks: list[Any]) -> None:
-    found = converted(tmp_path / "log.json", log([scorer], sample(1, "x", target=target)))
+    answered = sample(1, "x", target=target, choices=["a", "b", "c"])
+    found = converted(tmp_path / "log.json", log([scorer], answered))
     assert checks_of(found) == [checks]
 
 
@@ -200,10 +236,12 @@ best.dev.v0:
 own.dev.v0: {class: "evals.elsuite.own:Own"}
 """
 HUMOR: Final = """\
-prompt: "Is {completion} funny for {input}, with {ideal}?"
-choice_strings: "12345"
-choice_scores: from_strings
+humor:
+ prompt: "Is {completion} funny for {input}, with {ideal}?"
+ choice_strings: "12345"
+ choice_scores: from_strings
 """
+"""By its name, as newer registries have it; older ones begin with its keys."""
 
 
 def registry(folder: Path, **files: str) -> Path:
@@ -297,6 +335,9 @@ def test_test_cases_of_deepeval(tmp_path: Path) -> None:
             {"scenario": "angry"},
         ],
     )
+    pulled = {"goldens": [{"input": "A?", "expectedOutput": "C"}], "conversationalGoldens": []}
+    [[check]] = checks_of(converted(tmp_path / "pulled.json", pulled))
+    assert check == {"factuality": "{{ expected_output }}"}
     first, second = found.bench.test_cases
     assert first.vars == {"expected_output": "C", "retrieval_context": ["D"]}
     assert checks_of(found)[0] == [
@@ -314,7 +355,8 @@ def test_test_cases_of_deepeval(tmp_path: Path) -> None:
 
 def test_a_table_of_deepeval(tmp_path: Path) -> None:
     rows = (
-        'input,expected_output,retrieval_context,expected_tools\nA?,B,C|D,"[{""name"": ""f""}]"\nE?,F,G;H,\n'
+        "input,expected_output,retrieval_context,expected_tools,additional_metadata\n"
+        """A?,B,C|D,"[{""name"": ""f""}]","{'area': 'eu', 'vip': True}"\nE?,F,G;H,,\n"""
     )
     found = converted(tmp_path / "cases.csv", rows)
     assert [(case.vars or {})["retrieval_context"] for case in found.bench.test_cases] == [
@@ -322,6 +364,7 @@ def test_a_table_of_deepeval(tmp_path: Path) -> None:
         ["G", "H"],
     ]
     assert checks_of(found)[0][2] == {"tool_calls": ["f"], "order": "any"}
+    assert found.bench.test_cases[0].metadata == {"area": "eu", "vip": True}
 
 
 def test_many_cases_are_a_file(tmp_path: Path) -> None:
