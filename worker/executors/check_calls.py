@@ -229,7 +229,8 @@ async def _ask_panel(
 ) -> _Panel:
     """Asks the judges that have no vote yet, all at the same time."""
     check = question.check
-    is_shared = CHECK_KINDS[check.check].compares
+    kind = CHECK_KINDS.get(check.check)  # stages ask judges too, and are none
+    is_shared = kind is not None and kind.compares
     missing = [target for judge, target in judges.items() if judge not in recorded]
     votes, replies, over = await ask_judges(
         requests_to(missing, asks.prompt(check, question.subject), desk.run, repeat=repeat),
