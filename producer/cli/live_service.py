@@ -1,13 +1,13 @@
 """Runs `proctor serve`: workers of its own where none is alive, the service, and its first line."""
 
 import asyncio
+import dataclasses
 import os
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Lock
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -19,11 +19,12 @@ from producer.cli.options.run_options import ModelOptions
 from producer.cli.options.shared_options import ServedOptions
 from producer.cli.session import Session
 from producer.forecasts import MissingKeys, missing_keys
-from producer.http_server import stop_signal
+from producer.http_server import in_thread, stop_signal
 from producer.serve import http_service
+from producer.serve.log_lines import log_to_stderr
 from producer.serve.tokens import DEFAULT_NAMESPACE, Tokens, new_token, read_tokens
 from shared.contracts.turn_vocabulary import SummaryPolicy
-from shared.kinds import TURNS
+from shared.kinds import TURNS, Kind
 from shared.ledger import Keep
 from shared.settings import variable_of
 
@@ -68,6 +69,7 @@ def requested(session: Session, served: ServedOptions, models: ModelOptions) -> 
         UsageError: the options of the model cannot be used.
         ConfigError: the file of tokens cannot be used.
     """
+    log_to_stderr(with_requests=served.access_log)
     asked = read_live_run(models)
     # What one person was told is no answer for another, and would be kept for a month.
     live = asked and replace(asked, use_cache=False)
@@ -83,6 +85,38 @@ def requested(session: Session, served: ServedOptions, models: ModelOptions) -> 
     missing = missing_keys([live.target], os.environ) if live else None
     options = http_service.ServeOptions(tokens, SummaryPolicy.GUARDRAIL.value, live, keep=keep)
     return Requested(token, options, missing)
+
+
+class WorkersOfKinds:
+    """Workers of the kinds that callers need.
+
+    Args:
+        session: access to Redis and the data folder.
+        processes: how many of each kind; 0: none; None: one where none is alive.
+        ending: stops them.
+    """
+
+    def __init__(self, session: Session, processes: int | None, ending: ExitStack) -> None:
+        self._session, self._processes, self._ending = session, processes, ending
+        self._of_kind = dict[Kind, LocalWorkers]()
+        self._changing = Lock()
+
+    def work(self, kind: Kind) -> LocalWorkers:
+        """Makes sure that there are workers of a kind."""
+        with self._changing:
+            if kind not in self._of_kind:
+                count = 1 if self._processes is None else self._processes
+                own = LocalWorkers(self._session, [kind], processes=count, in_flight=None)
+                self._of_kind[kind] = self._ending.enter_context(own)
+                if self._processes is not None or not self._session.access.count_workers(kind):
+                    own.start()
+            return self._of_kind[kind]
+
+    def care(self) -> None:
+        """Starts workers where those that were alive have gone; to be called each second."""
+        with self._changing:
+            for each in self._of_kind.values():
+                each.ensure_running()
 
 
 def serve(
@@ -102,28 +136,24 @@ def serve(
     """
     asked = requested(session, served, models)
     access = session.access.connect()
-    with LocalWorkers(
-        session, [TURNS], processes=1 if processes is None else processes, in_flight=None
-    ) as workers:
-        if processes is not None or not access.count_workers(TURNS):
-            if asked.missing is not None and processes != 0:
-                raise asked.missing.as_error()
-            workers.start()
-        workers.wait_until_alive()
-
-        def tell(url: str) -> None:
-            ready = ServeReady(url, asked.token)
-            if session.options.json:
-                session.output.document(ready)
-            else:
-                session.output.data(shown(ready))
-                session.output.note("Ctrl-C ends it, once accepted turns are decided")
+    with ExitStack() as ending:
+        workers = WorkersOfKinds(session, processes, ending)
+        needs_key = processes or (processes is None and not access.count_workers(TURNS))
+        if asked.missing is not None and needs_key:
+            raise asked.missing.as_error()
+        workers.work(TURNS).wait_until_alive()
+        options = dataclasses.replace(asked.options, on_run=workers.work)
 
         async def until_signalled() -> None:
             """Serves until SIGINT or SIGTERM."""
             stop = stop_signal()
-            async with http_service.running(access, asked.options, *address, workers.ensure_running) as url:
-                tell(url)
+            async with http_service.running(access, options, *address, workers.care) as url:
+                ready = ServeReady(url, asked.token)
+                if session.options.json:
+                    session.output.document(ready)
+                else:
+                    session.output.data(shown(ready))
+                    session.output.note("Ctrl-C ends it, once accepted turns are decided")
                 await stop.wait()
 
         sys.setswitchinterval(SWITCH_S)
@@ -138,27 +168,7 @@ def serving(session: Session, address: tuple[str, int], asked: Requested) -> Ite
     Raises:
         InfrastructureError: the port cannot be had.
     """
-    access, stop = session.access.connect(), asyncio.Event()
-    listens: Future[tuple[str, asyncio.AbstractEventLoop]] = Future()
-
-    async def serve_until_stopped() -> None:
-        """Tells the address, and serves until `stop` is set."""
-        async with http_service.running(access, asked.options, *address) as url:
-            listens.set_result((url, asyncio.get_running_loop()))
-            await stop.wait()
-
-    def work() -> None:
-        try:
-            asyncio.run(serve_until_stopped())
-        except Exception as error:  # noqa: BLE001 - raised where the port is waited for
-            listens.set_exception(error)
-
-    thread = Thread(target=work, name="serve", daemon=True)
-    thread.start()
-    url, loop = listens.result()
-    session.output.note(f"serve    {shown(ServeReady(url, asked.token))}")
-    try:
+    access = session.access.connect()
+    with in_thread(lambda: http_service.running(access, asked.options, *address), "serve") as url:
+        session.output.note(f"serve    {shown(ServeReady(url, asked.token))}")
         yield
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()

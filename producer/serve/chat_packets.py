@@ -17,7 +17,7 @@ from producer.load.contracts import described
 from producer.load.problems import Place
 from producer.load.strict_json import repeated_key
 from producer.serve.micro_runs import ServedTurn
-from producer.serve.turn_bodies import AcceptedTurn, named
+from producer.serve.turn_bodies import AcceptedTurn, head_of, named
 from producer.turns.report.opened_rows import StoredResult
 from producer.turns.report.to_traces import events
 from shared.contracts.mementos import Text
@@ -146,6 +146,7 @@ def read_packet(body: bytes) -> AcceptedPacket:
         InputError: it breaks the contract otherwise.
     """
     place = Place("packet")
+    head_of(body, "send a packet: {…}")
     try:
         packet = ChatPacket.model_validate_json(body)
     except ValidationError as error:

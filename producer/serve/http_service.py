@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -26,7 +25,7 @@ from producer.options import SubmitOptions, SubmittedRun
 from producer.serve.chat_packets import ChatPacket, read_packet, reply_of
 from producer.serve.event_streams import PieceQueue, StreamedTurn, stream, wants_events
 from producer.serve.gatherer import Gatherer, Waiting
-from producer.serve.metrics import ServeMetrics
+from producer.serve.metrics import ServeMetrics, route_of
 from producer.serve.micro_runs import MicroRuns, ServedTurn
 from producer.serve.openapi import LONGEST_WAIT_S, SHORTEST_WAIT_S, openapi_document
 from producer.serve.replies import (
@@ -36,17 +35,19 @@ from producer.serve.replies import (
     QueueFullError,
     ServiceError,
     of_error,
+    of_http,
     of_turn,
     of_turns,
     refused,
     reply,
 )
-from producer.serve.thread_requests import decide_only, read_thread, remove_thread
+from producer.serve.thread_requests import decide_only, names_etag, read_thread, remove_thread
 from producer.serve.tokens import Tokens
 from producer.serve.turn_bodies import MOST_TURNS, AcceptedTurn, read_turns
 from producer.service_documents import SubmitDocument
 from shared.contracts.live_turns import LiveRun
 from shared.errors import InputError, ProctorError, RunStateError, UnknownRunError
+from shared.kinds import Kind, all_kinds
 from shared.ledger import Keep
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json"})
@@ -80,6 +81,8 @@ class ServeOptions:
     grace_s: float = 10.0
     """How long turns that were accepted may take after the service was asked to end."""
     keep: Keep = field(default_factory=Keep)
+    on_run: Callable[[Kind], object] = bool
+    """Called in a thread with the kind of a run that was submitted."""
 
 
 class Service:
@@ -148,23 +151,22 @@ class Service:
         except ProctorError as error:
             response = of_error(error)
         except web.HTTPException as error:
-            allowed = error.headers.get(hdrs.ALLOW)
-            headers = {str(hdrs.ALLOW): allowed} if allowed else {}
-            code = HTTPStatus(error.status).name.lower()
-            response = refused(code, error.reason, error.status, headers=headers)
+            response = of_http(error, self._options.max_body_bytes)
         except Exception:
-            logger.exception("request failed", extra={"path": request.path})
+            logger.exception("request failed", extra={"method": request.method, "route": route_of(request)})
             response = refused("internal", "the service failed on this request; its log has the reason", 500)
         self._metrics.requested(request, response.status)
-        logger.info(
-            "request",
-            extra={
-                "method": request.method,
-                "path": request.path,
-                "status": response.status,
-                "ms": round((monotonic() - began_s) * 1000, 1),
-            },
-        )
+        if logger.isEnabledFor(logging.INFO):
+            logger.info(
+                "request",
+                extra={
+                    "method": request.method,
+                    "route": route_of(request),
+                    "namespace": request.get(NAMESPACE, ""),
+                    "status": response.status,
+                    "ms": round((monotonic() - began_s) * 1000, 1),
+                },
+            )
         return response
 
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -250,18 +252,17 @@ class Service:
         found = await asyncio.to_thread(
             read_thread, self._access, request[NAMESPACE], path_of(request).thread
         )
-        if request.headers.get(hdrs.IF_NONE_MATCH, "").strip('"') == found.etag:
+        if names_etag(request.headers.get(hdrs.IF_NONE_MATCH, ""), found.etag):
             return web.Response(status=304, headers={hdrs.ETAG: f'"{found.etag}"'})
         return reply(found, headers={hdrs.ETAG: f'"{found.etag}"'})
 
     async def remove_thread(self, request: web.Request) -> web.Response:
         """Removes a thread."""
-        condition = request.headers.get(hdrs.IF_MATCH)
-        etag = None if condition is None else condition.strip('"')
+        condition = request.headers.get(hdrs.IF_MATCH, "*")
         thread = path_of(request).thread
         for attempt in range(REMOVALS):
             try:
-                await asyncio.to_thread(remove_thread, self._access, request[NAMESPACE], thread, etag)
+                await asyncio.to_thread(remove_thread, self._access, request[NAMESPACE], thread, condition)
                 return web.Response(status=204)
             except RunStateError:  # turns of others are being decided, which takes some milliseconds
                 if attempt == REMOVALS - 1:
@@ -271,12 +272,22 @@ class Service:
 
     async def submit_run(self, request: web.Request) -> web.Response:
         """Submits a file as a run: the body is its content."""
-        name = request.query.get("name", "")
+        query = msgspec.convert(dict(request.query), SubmitQuery)
         content = await self._body(request, self._deadline_s(request))
         key = request.headers.get("Idempotency-Key", "")
+        kind = next((each for each in all_kinds() if each.name == query.kind), None)
+        if kind is None and query.kind is not None:
+            raise web.HTTPBadRequest(reason=f"kind is one of {', '.join(map(str, all_kinds()))}")
         submitted = await asyncio.to_thread(
-            _submit_content, self._access, content, request[NAMESPACE], name=name, idempotency_key=key
+            _submit_content,
+            self._access,
+            content,
+            request[NAMESPACE],
+            kind=kind,
+            name=query.name,
+            idempotency_key=key,
         )
+        await asyncio.to_thread(self._options.on_run, submitted.kind)
         location = f"/v1/runs/{submitted.run}"
         return reply(SubmitDocument.of(submitted), 202, headers={hdrs.LOCATION: location})
 
@@ -396,7 +407,7 @@ def _of_packet(packet: ChatPacket, found: ServedTurn, row_id: str) -> web.Respon
 
 
 def _submit_content(
-    access: Access, content: bytes, namespace: str, *, name: str, idempotency_key: str
+    access: Access, content: bytes, namespace: str, *, kind: Kind | None, name: str, idempotency_key: str
 ) -> SubmittedRun:
     """Submits the content of a file from a folder with nothing else in it: files that it names are missing.
 
@@ -410,7 +421,7 @@ def _submit_content(
         path.write_bytes(content)
         source = Source(path)
         source.name = name or FILE  # in messages: the folder is nobody's
-        return api.submit(access, api.plan(source, options))
+        return api.submit(access, api.plan(source, options, kind=kind))
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -419,6 +430,13 @@ class Named(msgspec.Struct, frozen=True):
     turn: str = ""
     thread: str = ""
     run: str = ""
+
+
+class SubmitQuery(msgspec.Struct, frozen=True):
+    """What stands in the query of a request that submits a run."""
+
+    name: str = ""
+    kind: str | None = None
 
 
 def path_of(request: web.Request) -> Named:

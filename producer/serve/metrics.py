@@ -22,6 +22,12 @@ OTHER: Final = "other"
 RESULTS: Final = ("accepted", "answered", "refused", "failed", "late")
 
 
+def route_of(request: web.Request) -> str:
+    """Returns the path of a request as the description has it."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else OTHER
+
+
 class ServeMetrics:
     """The counters of one service; belongs to one event loop.
 
@@ -61,9 +67,8 @@ class ServeMetrics:
 
     def requested(self, request: web.Request, status: int) -> None:
         """Counts a request that was answered."""
-        resource = request.match_info.route.resource
-        route = f"{request.method} {resource.canonical}" if resource else OTHER
-        self._requests.labels(route, status).inc()
+        route = route_of(request)
+        self._requests.labels(OTHER if route == OTHER else f"{request.method} {route}", status).inc()
 
     def accepted(self, waiting: Waiting) -> None:
         """Counts turns that were accepted, and later their results."""

@@ -12,6 +12,7 @@ from producer.serve.thread_requests import ThreadReply
 from producer.service_documents import SubmitDocument
 from producer.turns.documents import TurnResult
 from shared.contracts.turns import Turn
+from shared.kinds import all_kinds
 
 VERSION: Final = "1"
 REF: Final = "#/components/schemas/{}"
@@ -147,6 +148,7 @@ _TIMEOUT: Final = _parameter(
 )
 _THREAD: Final = _parameter("thread", "path", "Id of the thread.")
 _RUN: Final = _parameter("run", "path", "Id of the run.")
+_KINDS: Final[Object] = {"enum": [kind.name for kind in all_kinds()]}
 _ANY: Final[Object] = {"schema": {}}
 
 _PATHS: Final[Object] = {
@@ -270,6 +272,7 @@ _PATHS: Final[Object] = {
             "summary": "Submit the content of a file as a run.",
             "parameters": [
                 _parameter("name", "query", "What people call the run."),
+                _parameter("kind", "query", "What the file describes [default: detected].", _KINDS),
                 _parameter("Idempotency-Key", "header", "The same key again returns the same run."),
             ],
             "requestBody": {"required": True, "content": {"application/octet-stream": _ANY}},

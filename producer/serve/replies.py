@@ -1,6 +1,7 @@
 """What the service answers: documents with types, and errors with a code, a sentence and a hint."""
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Final
 
 import msgspec
@@ -94,6 +95,28 @@ def of_error(error: ProctorError) -> web.Response:
     keys = error.keys if isinstance(error, UnknownKeysError) else UNSET
     document = ErrorReply(ServiceError(error.code, error.message, error.hint or "", unrecognized_keys=keys))
     return reply(document, status, headers=headers)
+
+
+def of_http(error: web.HTTPException, most_bytes: int) -> web.Response:
+    """Makes the response of an error of HTTP itself.
+
+    Args:
+        error: as it was raised; ours have a sentence as their reason.
+        most_bytes: largest body.
+    """
+    message, hint, headers = error.reason, "", dict[str, str]()
+    match error:
+        case web.HTTPMethodNotAllowed():
+            allowed = ", ".join(sorted(error.allowed_methods))
+            message, hint = f"{error.method} is not taken here", f"send {allowed}"
+            headers[str(hdrs.ALLOW)] = allowed
+        case web.HTTPNotFound():
+            message, hint = "there is no such path", "GET /openapi.json describes all"
+        case web.HTTPRequestEntityTooLarge():
+            message, hint = f"the body has more than {most_bytes:,} bytes", "send less at a time"
+        case _:
+            pass
+    return refused(HTTPStatus(error.status).name.lower(), message, error.status, hint, headers=headers)
 
 
 def of_turn(turn: ServedTurn) -> web.Response:

@@ -49,14 +49,24 @@ def read_thread(access: Access, namespace: str, thread: str) -> ThreadReply:
     return ThreadReply(thread, etag, Raw(memento))
 
 
-def remove_thread(access: Access, namespace: str, thread: str, etag: str | None) -> None:
+def names_etag(condition: str, etag: str) -> bool:
+    """Returns whether `If-Match` or `If-None-Match` is true of an etag; proxies may have made it a weak one.
+
+    >>> [names_etag(condition, "7") for condition in ('"7"', 'W/"6", W/"7"', "*", "7", '"77"', "")]
+    [True, True, True, True, False, False]
+    """
+    named = {each.strip().removeprefix("W/").strip('"') for each in condition.split(",")}
+    return bool(named & {"*", etag})
+
+
+def remove_thread(access: Access, namespace: str, thread: str, condition: str) -> None:
     """Removes a thread, and what its requests were answered.
 
     Args:
         access: access to Redis.
         namespace: of the thread.
         thread: its id.
-        etag: only if it is in this state; None: whatever its state is.
+        condition: as `If-Match` has it.
 
     Raises:
         UnknownThreadError: there is no such thread.
@@ -64,8 +74,8 @@ def remove_thread(access: Access, namespace: str, thread: str, etag: str | None)
         RunStateError: turns of the namespace are being decided.
     """
     found = read_thread(access, namespace, thread)
-    if etag not in {None, "*", found.etag}:
-        raise ConditionError(f"the thread is at {found.etag}, not at {etag}")
+    if not names_etag(condition, found.etag):
+        raise ConditionError(f"the thread is at {found.etag}, not at {condition}")
     store = ThreadStore(access.client, patience_s=access.settings.patience_s)
     access.ledger.forget(namespace, [thread], store.request_ids(namespace, {thread}))
 

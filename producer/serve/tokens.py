@@ -18,7 +18,7 @@ DEFAULT_NAMESPACE: Final = "live"
 """Where turns go without a file of tokens."""
 LEAST_CHARS: Final = 16
 """Shorter tokens can be guessed."""
-BEARER: Final = "Bearer "
+BEARER: Final = "bearer"
 _HINT: Final = "write a token and its namespace on each line, or a JSON object {token: namespace}"
 
 
@@ -26,7 +26,7 @@ class Tokens:
     """Namespaces by token.
 
     >>> tokens = Tokens({"0123456789abcdef": "shop"})
-    >>> tokens.namespace_of("Bearer 0123456789abcdef"), tokens.namespace_of("Bearer x")
+    >>> tokens.namespace_of("bearer 0123456789abcdef"), tokens.namespace_of("Bearer x")
     ('shop', None)
     """
 
@@ -42,7 +42,8 @@ class Tokens:
 
     def namespace_of(self, authorization: str | None) -> str | None:
         """Returns the namespace of a request, by its `Authorization`; None if no token fits."""
-        given = (authorization or "").removeprefix(BEARER).strip().encode()
+        scheme, _, token = (authorization or "").strip().partition(" ")
+        given = (token if scheme.casefold() == BEARER else "").strip().encode()
         found = [name for token, name in self._namespaces.items() if compare_digest(given, token.encode())]
         return found[0] if found else None
 

@@ -41,11 +41,13 @@ class _Identity(Struct, rename="camel"):
     client_request_id: str | None = None
 
 
-class _Head(Struct):
+class BodyHead(Struct):
+    """What tells one turn from several."""
+
     turns: Raw = Raw()
 
 
-_head: Final = msgspec.json.Decoder(_Head).decode
+_head: Final = msgspec.json.Decoder(BodyHead).decode
 _encode: Final = msgspec.json.Encoder().encode
 _identity: Final = msgspec.json.Decoder(_Identity).decode
 _many: Final = msgspec.json.Decoder(_Many).decode
@@ -61,18 +63,36 @@ def read_turns(body: bytes) -> TurnBody:
     >>> turn.line
     b'{"threadId":"t","message":"hi","messageId":"m"}'
     """
+    hint = "send a turn, or an object with nothing but a list of `turns`"
+    is_list = bool(head_of(body, hint).turns)
     try:
-        is_list = bool(_head(body).turns)
         raws = _many(body).turns if is_list else [Raw(body)]
     except msgspec.ValidationError as error:
-        hint = "send a turn, or an object with nothing but a list of `turns`"
         raise InputError(f"body: {error}", hint=hint) from None
-    except msgspec.DecodeError as error:
-        raise InputError(f"body: {error}", hint="send JSON in UTF-8") from None
     if not 1 <= len(raws) <= MOST_TURNS:
         raise InputError(f"body: {len(raws)} turns", hint=f"send from 1 to {MOST_TURNS} in a request")
     places = (Place(f"turns[{at}]" if is_list else "turn") for at in range(len(raws)))
     return TurnBody([_accepted(bytes(raw), place) for raw, place in zip(raws, places, strict=False)], is_list)
+
+
+def head_of(body: bytes, hint: str) -> BodyHead:
+    """Makes sure that a body is one JSON object in UTF-8.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not body.strip():
+        raise InputError("body: is empty", hint=hint)
+    try:
+        if not body.isascii():
+            body.decode()
+        return _head(body)
+    except UnicodeDecodeError as error:
+        raise InputError(f"body: byte {error.start} is not UTF-8", hint="send JSON in UTF-8") from None
+    except msgspec.ValidationError as error:
+        raise InputError(f"body: {error}", hint=hint) from None
+    except msgspec.DecodeError as error:
+        raise InputError(f"body: {error}", hint="send JSON in UTF-8") from None
 
 
 def _accepted(raw: bytes, place: Place) -> AcceptedTurn:

@@ -70,7 +70,7 @@ def started(cli: Cli, *arguments: str) -> Service:
 @pytest.fixture
 def service(cli: Cli) -> Iterator[Service]:
     """A service on an embedded Redis, with a worker of its own."""
-    running = started(cli)
+    running = started(cli, "--access-log")
     yield running
     if running.process.is_running():
         assert running.process.stop() == 0
@@ -85,10 +85,9 @@ def test_turns_and_packets_are_decided_while_people_wait(service: Service) -> No
     two = ask("POST", "/v1/turns", {"turns": [{"threadId": "t", "message": "ok"}, stale]}).body["results"]
     assert (two[0]["etag"], two[1]["error"]["code"]) == ("2", "etag_conflict")
     assert ask("POST", "/v1/turns", stale).status == 409
-    wrong = ask("POST", "/v1/turns", {"turns": [{"threadId": "t"}]})
-    assert (wrong.status, wrong.body["error"]["message"]) == (400, "turns[0]: message: is missing")
-    assert ask("POST", "/v1/turns", "{").status == 400
-    assert ask("POST", "/v1/turns", {"turns": []}).status == 400
+    wrong = ask("POST", "/v1/turns", {"turns": [{"threadId": "t"}]}).body["error"]
+    assert wrong["message"] == "turns[0]: message: is missing"
+    assert ask("POST", "/v1/turns", "{").status == ask("POST", "/v1/turns", {"turns": []}).status == 400
     never = {"threadId": "never", "message": "hm"}
     assert ask("POST", "/v1/turns?timeout_s=soon", never).body["error"]["code"] == "bad_request"
     assert ask("GET", "/v1/threads/never").status == 404, "what is refused does not count"
@@ -105,16 +104,20 @@ def test_turns_and_packets_are_decided_while_people_wait(service: Service) -> No
     assert "memento" not in off
     dry = ask("POST", "/v1/chat", {"threadId": "chat", "message": "x", "simulate": True}).body
     assert dry["etag"] == "2"
-    refused = ask("POST", "/v1/chat", PACKET | {"zz": 1}).body["error"]
-    assert refused["unrecognized_keys"] == ["zz"]
+    assert ask("POST", "/v1/chat", PACKET | {"zz": 1}).body["error"]["unrecognized_keys"] == ["zz"]
 
     state = ask("GET", "/v1/threads/chat")
     assert (state.body["etag"], state.headers["Etag"]) == ("1", '"1"')
+    assert ask("GET", "/v1/threads/chat", **{"If-None-Match": '"9", W/"1"'}).status == 304
     assert ask("DELETE", "/v1/threads/chat", **{"If-Match": '"9"'}).status == 412
-    assert ask("DELETE", "/v1/threads/chat", **{"If-Match": '"1"'}).status == 204
+    assert ask("DELETE", "/v1/threads/chat", **{"If-Match": '"9", "1"'}).status == 204
     assert ask("GET", "/v1/threads/chat").status == 404
-    assert ask("GET", "/openapi.json").body["openapi"] == "3.1.0"
     assert ask("GET", "/readyz", token="").body == {"status": "ready"}
+    large = ask("POST", "/v1/turns", "x" * (4 << 20 | 1))
+    assert (large.status, large.body["error"]["message"]) == (413, "the body has more than 4,194,304 bytes")
+    logged = service.process.errors
+    assert '"method":"DELETE","route":"/v1/threads/{thread}","namespace":"live","status":204' in logged
+    assert not [word for word in ("plan B", "threads/chat") if word in logged]
 
 
 def events_of(response: HTTPResponse) -> Iterator[tuple[str, Any]]:
@@ -226,8 +229,13 @@ def test_turns_are_fetched_later_and_files_are_runs(service: Service, cli: Cli) 
     events = service.ask("GET", f"{run.headers['Location']}/events").body.decode()
     assert json.loads(events.splitlines()[-2].removeprefix("data: "))["state"] == "finished"
     assert service.ask("GET", run.headers["Location"]).body["counts"]["decided"] == 2
+    bench = {"name": "b", "models": ["echo"], "system_prompt": "x", "test_cases": [{"input": "hi"}]}
+    cases = service.ask("POST", "/v1/runs", bench)
+    assert b'"state": "finished"' in service.ask("GET", f"{cases.headers['Location']}/events").body
+    unclear = service.ask("POST", "/v1/runs?kind=others", lines).body["error"]
+    assert unclear["message"] == "kind is one of turns, cases, queries"
     listed = json.loads(cli("runs", "list", "--json").out)["runs"]
-    assert [each["run_id"] for each in listed] == [run.body["run_id"]]
+    assert {each["run_id"] for each in listed} == {run.body["run_id"], cases.body["run_id"]}
 
 
 @pytest.mark.parametrize(
@@ -259,11 +267,12 @@ def test_the_service_keeps_to_its_description(
     unknown = service.ask("GET", "/nowhere")
     assert (unknown.status, unknown.body["error"]["code"]) == (404, "not_found")
     wrong = service.ask("PUT", "/v1/chat")
-    assert (wrong.status, wrong.headers["Allow"], wrong.body["error"]["code"]) == (
-        405,
-        "POST",
-        "method_not_allowed",
-    )
+    assert (wrong.status, wrong.headers["Allow"]) == (405, "POST")
+    assert wrong.body["error"] == {
+        "code": "method_not_allowed",
+        "message": "PUT is not taken here",
+        "hint": "send POST",
+    }
 
 
 def test_a_killed_server_costs_no_turn(service: Service, cli: Cli) -> None:

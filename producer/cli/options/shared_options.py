@@ -162,6 +162,9 @@ class ServedOptions:
         metavar="N",
         help="Latest turns to keep in full, with the requests that they answered, for a day at most.",
     )
+    access_log: bool = option(
+        "--access-log", is_flag=True, help="Log requests to stderr, without ids and what callers send."
+    )
 
 
 def served_options(handler: Callable[..., Any]) -> Callable[..., Any]:
