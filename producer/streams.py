@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from producer.text import plural
 from shared.clock import now_ms
@@ -24,16 +24,6 @@ _UNIT_MS: Final[Mapping[str, int]] = {
 _HINT: Final = "write how long ago, such as 90s, 30m, 2h or 1d, or a time such as 2026-01-31T14:00"
 
 
-class TimeSpan(NamedTuple):
-    """Which part of a stream is meant, as `--since` and `--until` say it; empty: they were not given."""
-
-    since: str = ""
-    until: str = ""
-
-
-ALL_TIMES: Final = TimeSpan()
-
-
 def is_stream(text: str) -> bool:
     """Whether a name is that of a stream, or of a part of one.
 
@@ -52,13 +42,14 @@ def namespace_of(name: str) -> str:
     return name.partition(AT)[0].removeprefix(STREAM).removeprefix(":")
 
 
-def window_of(store: RunStore, text: str, times: TimeSpan = ALL_TIMES) -> Window:
+def window_of(store: RunStore, text: str, since: str = "", until: str = "") -> Window:
     """Finds the part of a stream that is meant.
 
     Args:
         store: reads streams.
         text: `served`, `served:NAMESPACE`, or one of them with `@SINCE..UNTIL` or `@SINCE`.
-        times: where the text has none.
+        since: when it begins, as `--since` says it; empty: with the first turn that is kept.
+        until: when it ends; empty: now.
 
     Raises:
         UnknownRunError: there is no such stream.
@@ -69,19 +60,18 @@ def window_of(store: RunStore, text: str, times: TimeSpan = ALL_TIMES) -> Window
         return exact
     _, at, within = text.partition(AT)
     if at:
-        if times != ALL_TIMES:
+        if since or until:
             raise UsageError(f"{text} has its times already", hint="leave --since and --until out")
         since, _, until = within.partition("..")
-        times = TimeSpan(since, until)
     namespace = known_stream(store, namespace_of(text))
     now = now_ms()
     state = store.stream(namespace).state(now)
     until_ms = max(now, state.last_ms + 1)  # the clock of Redis may be ahead
-    if times.until:
-        until_ms = min(until_ms, time_ms(times.until, now))
-    since_ms = time_ms(times.since, now) if times.since else min(until_ms - 1, state.first_ms or now)
+    if until:
+        until_ms = min(until_ms, time_ms(until, now))
+    since_ms = time_ms(since, now) if since else min(until_ms - 1, state.first_ms or now)
     if since_ms >= until_ms:
-        what = f"{times.since} is not before {times.until or 'now'}"
+        what = f"{since} is not before {until or 'now'}"
         raise UsageError(f"{text}: the time ends before it begins: {what}", hint="--since is the earlier one")
     return Window(namespace, since_ms, until_ms)
 

@@ -18,7 +18,7 @@ from producer.service_documents import (
     TextsForgotten,
 )
 from producer.stored_runs import run_of_alias
-from producer.streams import ALL_TIMES, TimeSpan, is_stream, window_of
+from producer.streams import is_stream, window_of
 from producer.turns.code_counts import decisions_of, errors_of, latency_of
 from shared.clock import iso_utc, now_ms
 from shared.errors import UnknownRunError, UsageError
@@ -64,20 +64,19 @@ def find_results(session: Session, run: str, since: str = "", until: str = "") -
     Args:
         session: access to Redis.
         run: see `find_run` and `producer.streams.window_of`.
-        since: when the part of a stream begins; empty: with the first turn that is kept.
-        until: when it ends; empty: now.
+        since: see there.
+        until: see there.
 
     Raises:
         UsageError: there are times, and it is a run; and what both functions raise.
     """
-    times = TimeSpan(since, until)
     if not is_stream(run):
-        if times != ALL_TIMES:
+        if since or until:
             hint = "name a stream, such as served; `proctor runs` lists them"
             raise UsageError(f"--since and --until are for streams, and {run} is a run", hint=hint)
         return find_run(session, run)
     store = session.access.store
-    window = window_of(store, run, times)
+    window = window_of(store, run, since, until)
     state = store.stream(window.namespace).state(now_ms())
     if state.first_ms is None or window.until_ms <= state.first_ms:
         session.output.warn(

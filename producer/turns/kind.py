@@ -114,14 +114,10 @@ class TurnRuns:
                 from producer.report.github import GithubReport
 
                 return GithubReport(out, info, self.run_report, self.screen(), self.tests)
-            case "traces":
+            case "traces" | "all traces":
                 from producer.turns.report.to_traces import TracesReport
 
-                return TracesReport(out, info)
-            case "all traces":
-                from producer.turns.report.to_traces import AllTracesReport
-
-                return AllTracesReport(out, info)
+                return TracesReport(out, info, all_phases=name != "traces")
             case _:
                 raise ValueError(name)
 
@@ -140,10 +136,10 @@ class TurnRuns:
 
         return tests_of(rows)
 
-    def shown(self, info: RunInfo, /) -> Callable[[TurnRow], ShownItem]:
-        from producer.turns.report.shown_turns import shown_turns
+    def shown(self, _info: RunInfo, /) -> Callable[[TurnRow], ShownItem]:
+        from producer.turns.report.shown_turns import shown_turn
 
-        return shown_turns(info)
+        return shown_turn
 
     def item_html(self, _info: RunInfo, _read: ReadFile, /) -> None:
         return None

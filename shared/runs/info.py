@@ -143,19 +143,21 @@ class RunStore:
     Args:
         client: connected to the ledger's server, answering bytes.
         patience_s: how long a read is retried while Redis is unavailable.
+
+    All methods raise `RedisUnreachableError` if it stays away.
     """
 
     def __init__(self, client: redis.Redis, *, patience_s: float = PATIENCE_S) -> None:
         self._client: Any = client  # redis-py's own annotations mix sync and async answers
         self._patience_s = patience_s
-        self._windows = dict[Window, RunInfo]()
+        self._part: RunInfo | None = None
+        """The part of a stream that was read last."""
 
     def info(self, run: str) -> RunInfo:
         """Reads one run, or the part of a stream that a `Window` names.
 
         Raises:
             UnknownRunError: there is no such run.
-            RedisUnreachableError: Redis stays away.
         """
         if window := window_named(run):
             return self._window(window)
@@ -171,9 +173,6 @@ class RunStore:
             limit: most runs to return.
             kind: only runs of this kind.
             state: only runs in this state.
-
-        Raises:
-            RedisUnreachableError: Redis stays away.
         """
         found, at = list[RunInfo](), 0
         while len(found) < limit:
@@ -187,20 +186,12 @@ class RunStore:
         return found[:limit]
 
     def namespaces_served(self) -> Sequence[str]:
-        """Names the namespaces with a stream of served turns, the last used first.
-
-        Raises:
-            RedisUnreachableError: Redis stays away.
-        """
+        """Names the namespaces with a stream of served turns, the last used first."""
         found = self._read(lambda: self._client.zrevrange(keys.SERVED_KEY, 0, -1))
         return [name.decode() for name in found]
 
     def streams(self) -> Sequence[StreamState]:
-        """Reads the streams of all namespaces, the last used first.
-
-        Raises:
-            RedisUnreachableError: Redis stays away.
-        """
+        """Reads the streams of all namespaces, the last used first."""
         return [self.stream(name).state(now_ms()) for name in self.namespaces_served()]
 
     def stream(self, namespace: str) -> ServedStream:
@@ -208,11 +199,7 @@ class RunStore:
         return ServedStream(self._client, namespace, self._patience_s)
 
     def ids(self) -> Sequence[str]:
-        """Reads the ids of all runs, newest first.
-
-        Raises:
-            RedisUnreachableError: Redis stays away.
-        """
+        """Reads the ids of all runs, newest first."""
         return self._names(0, -1)
 
     def pages(self, run: str, *, with_payload: bool = False) -> Iterator[Page]:
@@ -222,7 +209,6 @@ class RunStore:
 
         Raises:
             UnknownRunError: there is no such run.
-            RedisUnreachableError: Redis stays away.
         """
         if window := window_named(run):
             for rows in self.stream(window.namespace).rows(window, with_payload=with_payload):
@@ -250,7 +236,6 @@ class RunStore:
 
         Raises:
             UnknownRunError: there is no such run.
-            RedisUnreachableError: Redis stays away.
         """
         info = self.info(run)
         reader = self.item_reader(run, with_open=info.is_final, with_payload=with_payload)
@@ -319,17 +304,12 @@ class RunStore:
 
         Raises:
             UnknownRunError: there is no such run.
-            RedisUnreachableError: Redis stays away.
         """
         info = self.info(run)
         return self.wait_reason_of(info, self.upstream_status(info))
 
     def wait_reason_of(self, info: RunInfo, upstream_status: upstreams.UpstreamStatus | None) -> str:
-        """Returns the same for a run and the status of its upstreams, which were read before.
-
-        Raises:
-            RedisUnreachableError: Redis stays away.
-        """
+        """Returns the same for a run and the status of its upstreams, which were read before."""
         context = self._read(
             lambda: waiting.read_wait_context(self._client, info.run, info.kind.name, info.state)
         )
@@ -342,11 +322,7 @@ class RunStore:
         return waiting.wait_reason(info.run, context, blocked_calls=blocked_calls, parked=parked)
 
     def upstream_status(self, info: RunInfo) -> upstreams.UpstreamStatus | None:
-        """Reads what may block a run's calls; None if it makes no calls, or has ended by itself.
-
-        Raises:
-            RedisUnreachableError: Redis stays away.
-        """
+        """Reads what may block a run's calls; None if it makes no calls, or has ended by itself."""
         if info.is_final and info.state != RunState.INCOMPLETE:
             return None
         called = upstreams.upstreams_of(info.kind, info.snapshot)
@@ -355,19 +331,11 @@ class RunStore:
         return self._read(lambda: upstreams.read_upstream_status(self._client, info.run, called))
 
     def workers(self, kind: Kind) -> Sequence[waiting.Worker]:
-        """Reads the live workers of a kind.
-
-        Raises:
-            RedisUnreachableError: Redis stays away.
-        """
+        """Reads the live workers of a kind."""
         return self._read(lambda: waiting.read_workers(self._client, kind.name))
 
     def plugins(self, kind: Kind) -> Mapping[str, frozenset[str]]:
-        """Reads which plug-ins the live workers of a kind have, by worker; of new ones it is not known yet.
-
-        Raises:
-            RedisUnreachableError: Redis stays away.
-        """
+        """Reads which plug-ins the live workers of a kind have, by worker; of new ones not known yet."""
         names = [worker.name for worker in self.workers(kind)]
 
         def read() -> Sequence[bytes | None]:
@@ -381,11 +349,11 @@ class RunStore:
         return {name: frozenset(text.decode().split()) for name, text in said if text is not None}
 
     def _window(self, window: Window) -> RunInfo:
-        """Describes a part of a stream; it is read whole for that, once."""
-        if window not in self._windows:
-            total, threads = self.stream(window.namespace).extent(window)
-            self._windows[window] = window_info(window, total, threads)
-        return self._windows[window]
+        """Describes a part of a stream; it is read whole for that, and several times in a row only once."""
+        part = self._part
+        if part is None or part.run != window.name:
+            part = self._part = window_info(window, *self.stream(window.namespace).extent(window))
+        return part
 
     def _names(self, first: int, last: int) -> Sequence[str]:
         """Reads the ids of some runs, newest first."""

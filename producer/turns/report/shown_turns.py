@@ -1,6 +1,6 @@
 """Makes of a turn what a terminal shows of a single item."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -9,9 +9,9 @@ from msgspec.json import Decoder
 from producer.item_ids import turn_id_parts
 from producer.report.shown_item import ShownItem
 from producer.report.transcript import Spoken
-from producer.turns.report.opened_rows import OpenedRow, TurnResult, message_of, opened, result_line
+from producer.turns.report.opened_rows import TurnResult, message_of, opened, result_line
 from producer.turns.report.turn_records import FIELDS, Shape
-from shared.runs import RunInfo, TurnRow
+from shared.runs import TurnRow
 
 NEVER_DECIDED: Final = "the run ended before it was decided"
 
@@ -20,32 +20,18 @@ class _Input(Struct):
     role: str = "user"
 
 
-class _Summary(Struct):
-    memento: Shape | None = None
-
-
 class _Line(Struct):
-    result: _Summary | None = None
     memento: Shape | None = None
+    result: "_Line | None" = None
 
 
 _input, _line = Decoder(_Input).decode, Decoder(_Line).decode
 
 
-def shown_turns(info: RunInfo) -> Callable[[TurnRow], ShownItem]:
-    """Returns what makes a shown item of a row with its input."""
-    del info
-
-    def shown(row: TurnRow) -> ShownItem:
-        [opened_row] = opened([row])
-        return _shown(opened_row)
-
-    return shown
-
-
-def _shown(opened_row: OpenedRow) -> ShownItem:
-    """Makes an item of a turn."""
-    row, result, error = opened_row.row, opened_row.result, opened_row.error
+def shown_turn(row: TurnRow) -> ShownItem:
+    """Makes a shown item of a row with its input."""
+    [opened_row] = opened([row])
+    result, error = opened_row.result, opened_row.error
     parts = turn_id_parts(row.index, row.payload or b'{"threadId":""}')
     name = parts.before + parts.own
     reason = NEVER_DECIDED if result is None else f"{error.code}: {error.message}" if error else ""
@@ -74,8 +60,7 @@ def _decision(result: TurnResult) -> Iterator[Spoken]:
 def _summary(row: TurnRow) -> Iterator[Spoken]:
     """Yields the fields of the thread's summary after the turn."""
     line = _line(result_line(row))
-    memento = line.memento or (line.result.memento if line.result else None)
-    for name in FIELDS if memento else ():
-        entries = memento.entries(name) if memento else []
-        if entries:
+    shape = line.memento or (line.result and line.result.memento) or Shape()
+    for name in FIELDS:
+        if entries := shape.entries(name):
             yield Spoken(name, "\n".join(entries))

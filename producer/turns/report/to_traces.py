@@ -33,32 +33,24 @@ _encode = Encoder().encode
 
 
 class TracesReport:
-    """Writes the breakpoint events as rows go by.
+    """Writes events as rows go by.
 
     Args:
         out: where to.
         info: the run.
+        all_phases: not only the breakpoint events.
     """
 
-    all_phases = False
-    """Whether events of other phases are written too."""
-
-    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
-        self._out, self._run = out, info.run
+    def __init__(self, out: BinaryIO, info: RunInfo, *, all_phases: bool) -> None:
+        self._out, self._run, self._all_phases = out, info.run, all_phases
 
     def page(self, rows: Sequence[TurnRow]) -> None:
         """Writes the events of some rows, one a line."""
-        made = events(self._run, rows, all_phases=self.all_phases)
+        made = events(self._run, rows, all_phases=self._all_phases)
         self._out.write(b"".join([_encode(event) + b"\n" for event in made]))
 
     def end(self, document: TurnsRun) -> None:
         """Has nothing to add."""
-
-
-class AllTracesReport(TracesReport):
-    """Writes the events of all phases."""
-
-    all_phases = True
 
 
 def events(run: str, rows: Iterable[TurnRow], *, all_phases: bool = False) -> list[Mapping[str, Any]]:
