@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from math import inf
+from threading import Event
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -30,6 +31,8 @@ LOOK_S: Final = 0.25
 """A run whose end has not been reported for this long is polled."""
 ADOPT_S: Final = 30.0
 """Time between two searches for micro-runs of servers that have gone."""
+PAUSE_S: Final = 1.0
+"""After an error of Redis."""
 FOLD_S: Final = 0.05
 """How long micro-runs that were answered wait to be folded together: nobody waits for that."""
 THREADS: Final = 4
@@ -92,13 +95,15 @@ class Gatherer:
         self._news, self._ended = asyncio.Event(), asyncio.Event()
         self._threads = ThreadPoolExecutor(THREADS, "serve")
         self._tasks = list[asyncio.Task[None]]()
+        self._closed = Event()
         self.waiting = 0
         """Turns that were accepted and have no decision yet."""
 
     def start(self) -> None:
         """Begins to submit and to listen."""
-        works = (self._submit_all, self._listen, self._look, self._fold, self._adopt)
+        works = (self._submit_all, self._look, self._fold, self._adopt)
         self._tasks = [asyncio.create_task(work()) for work in works]
+        self._threads.submit(self._listen, asyncio.get_running_loop())
 
     @property
     def runs(self) -> MicroRuns:
@@ -147,6 +152,7 @@ class Gatherer:
 
     async def close(self) -> None:
         """Stops all tasks; workers still decide the turns that were submitted."""
+        self._closed.set()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -206,20 +212,24 @@ class Gatherer:
                 request.ids.set_result([f"{run}.{at + one}" for one in range(len(request.turns))])
             at += len(request.turns)
 
-    async def _listen(self) -> None:
-        """Finishes runs that the ledger reports as ended."""
-        await self._for_ever(self._heard, 0.0)
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Hears and reads what has ended, in a thread of its own until `close`."""
+        while not self._closed.is_set():
+            try:
+                heard = self._runs.heard()
+                told = partial(self._told, heard.pieces, self._read(heard.ended))
+            except Exception as error:  # noqa: BLE001 - as in `_for_ever`
+                if not self._closed.is_set():
+                    _warn(error)
+                self._closed.wait(PAUSE_S)
+            else:
+                loop.call_soon_threadsafe(told)
 
-    async def _heard(self) -> None:
-        pieces, ended = await self._in_thread(self._hear)
+    def _told(self, pieces: Sequence[LivePiece], ended: Sequence[_Ended]) -> None:
+        """Hands out what was heard."""
         for piece in pieces:
             self._hand_out(piece)
         self._end(ended)
-
-    def _hear(self) -> tuple[Sequence[LivePiece], Sequence[_Ended]]:
-        """Waits for what workers tell, and reads what has ended, in a thread."""
-        heard = self._runs.heard()
-        return heard.pieces, self._read(heard.ended)
 
     def _read(self, runs: Sequence[str]) -> list[_Ended]:
         """Reads the results of runs that have ended, in a thread."""
@@ -304,12 +314,16 @@ class Gatherer:
             try:
                 await work()
             except Exception as error:  # noqa: BLE001 - the server goes on whatever Redis answers
-                logger.warning("serve cannot read", extra={"reason": str(error)})
-                await asyncio.sleep(1.0)
+                _warn(error)
+                await asyncio.sleep(PAUSE_S)
             await asyncio.sleep(pause_s)
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+
+def _warn(error: Exception) -> None:
+    logger.warning("serve cannot read", extra={"reason": str(error)})
 
 
 def _seen(future: "asyncio.Future[Any]") -> None:
