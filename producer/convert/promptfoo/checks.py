@@ -326,14 +326,9 @@ def _judge_prompt(written: Any) -> str:
 def _javascript(assertion: Assertion, context: CheckContext) -> Check:
     """Code, or a function of a file; a threshold above 1 becomes a comparison, since scores end there."""
     value = str(assertion.value or "")
-    script = script_of(value) if value.startswith("file://") else None
     options: Check = {"config": dict(assertion.config)} if assertion.config else {}
-    if script is not None:
-        path, _, function = script.path.partition(":")
-        named: Check = {"file": path, **({"function": function} if function else {})}
-        return {"javascript": named, **_at_least(assertion), **options}
     if value.startswith("file://"):
-        raise WrongInput("its file is no JavaScript that runs by itself")
+        return {"javascript": context.functions.script(value), **_at_least(assertion), **options}
     code = _text(value.rstrip(), context)
     if assertion.threshold is not None and assertion.threshold > 1:
         if "\n" in code:

@@ -13,6 +13,10 @@ from producer.convert.report import ForeignFile
 from shared.errors import UsageError, WrongInput
 
 _RETURN: Final = re.compile(r"return\b\s*(.*?);*")
+_NEEDED: Final = re.compile(
+    r"\brequire\(\s*['\"]([^'\"]+)|^\s*import\s(?:[^;'\"]*\sfrom\s)?\s*['\"]([^'\"]+)", re.MULTILINE
+)
+"""What a file of JavaScript takes from others."""
 _GRADED: Final = '''
 
 def _graded(result, threshold):
@@ -76,6 +80,32 @@ class Functions:
             raise WrongInput(f"{path} has no function {function}")
         return function
 
+    def script(self, written: str) -> dict[str, str]:
+        """Returns the file of JavaScript, and the function in it, that a text names.
+
+        Raises:
+            WrongInput: it is no JavaScript, or needs other files.
+        """
+        script = script_of(written)
+        if script is None or script.language != "javascript":
+            raise WrongInput("its file is no JavaScript that runs by itself")
+        path, _, function = script.path.partition(":")
+        if self.file is not None:
+            needed = _NEEDED.search(self._read(path))
+            if needed:
+                what = f"{path} needs {needed[1] or needed[2]}, and the sandbox has no other files"
+                raise WrongInput(f"{what}: write both into one")
+        return {"file": path, **({"function": function} if function else {})}
+
+    def _read(self, path: str) -> str:
+        """The text of a file of code."""
+        if self.file is None:
+            raise WrongInput("its file cannot be read")
+        try:
+            return read_beside(self.file.path, self.file.place, path, VALIDATORS_BYTES).text
+        except UsageError as error:
+            raise WrongInput(error.message) from None
+
     def files(self) -> dict[str, str]:
         """Returns the validators file by its name; empty if there is no function."""
         if not (self._wrappers or self._sources) or self.file is None:
@@ -91,9 +121,7 @@ class Functions:
 
     def _add(self, path: str) -> None:
         """Reads a file of code."""
-        if self.file is None:
-            raise WrongInput("its file cannot be read")
-        source = read_beside(self.file.path, self.file.place, path, VALIDATORS_BYTES).text
+        source = self._read(path)
         _verify(source, path)
         if twice := self._defined & _names(source):
             raise WrongInput(f"{min(twice)} is defined in two files of code: rename one")
@@ -130,10 +158,10 @@ def to_transform(written: Any, functions: Functions) -> dict[str, Any]:
     script = script_of(written)
     if script is None:
         raise WrongInput("its file is neither JavaScript nor Python")
+    if script.language == "javascript":
+        return {"javascript": functions.script(written)}
     path, _, function = script.path.partition(":")
-    if script.language == "python":
-        return {"python": functions.named_in(path, function or "get_transform")}
-    return {"javascript": {"file": path, **({"function": function} if function else {})}}
+    return {"python": functions.named_in(path, function or "get_transform")}
 
 
 def _script(written: str) -> str:
