@@ -17,6 +17,10 @@ from shared.errors import WrongInput
 from shared.templates.template_rendering import render
 
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_USED: Final = re.compile(r"\{\{\s*([^{}\s|]+)\s*(?:\|[^}]+)?\}\}|\{%\s*(?:if|for)\s+([^{}\s]+)\s*.*?%\}")
+"""What promptfoo takes for the use of a variable."""
+_LOOP: Final = re.compile(r"\{%\s*for\s+(\w+)\s+in\s+(\w+)\s*%\}")
+_ROOT: Final = re.compile(r"[A-Za-z_]\w*")
 _ROUNDS: Final = 5
 """How often variables that name variables are filled in."""
 _SPECIAL: Final = (bool, list, dict, type(None))
@@ -92,12 +96,27 @@ class Combinations:
                     values[key] = value.replace(found[0], printed(values[found[1]]), 1)
         named = KnownVariables([values])
         for key, value in values.items():
-            if isinstance(value, str) and is_nunjucks(value):
+            if isinstance(value, str) and is_nunjucks(value) and not _names_unknown(value, values):
                 try:
                     values[key] = render(to_jinja(value, named), values)
                 except WrongInput as error:
                     self._leave(test.place.at("vars", key), f"variable {key}", error.args[0])
         return values
+
+
+def _names_unknown(text: str, values: Mapping[str, Any]) -> bool:
+    """Whether a text names variables that there are not, and is no template for promptfoo.
+
+    >>> _names_unknown("{{ a | upper }} of {{b.c}}", {"a": 1}), _names_unknown("{{ a }}", {"a": 1})
+    (True, False)
+    >>> _names_unknown("{% for x in a %}{{ x }}{% endfor %}", {"a": [1]})
+    False
+    """
+    names = {found[1] or found[2] for found in _USED.finditer(text)}
+    for found in _LOOP.finditer(text):
+        names = names - {found[1]} | {found[2]}
+    roots = {root[0] for name in names if (root := _ROOT.match(name))}
+    return not roots <= {"env", *values}
 
 
 def printed(value: Any) -> str:
