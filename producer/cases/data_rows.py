@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from producer.cases.bench_files import ROW_BYTES, DataFile
 from producer.load.contracts import checked
-from producer.load.problems import InputRow, Place, PlacedError, Problems, nearest
+from producer.load.problems import InputRow, Place, PlacedError, Problems, json_lines, nearest
 from producer.load.strict_json import parse_json, why_broken
 from producer.load.yaml_text import lines_below, parse_yaml
 from producer.text import shown
@@ -265,20 +265,12 @@ def _json_hint(name: str) -> str:
 
 
 def json_rows(name: str, lines: Iterable[str], problems: Problems) -> Iterator[InputRow]:
-    """Yields the objects of JSON Lines; blank lines are skipped, and lines that hold none are problems."""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        place = Place(name, line=number)
-        try:
-            value = parse_json(line)
-        except (ValueError, RecursionError) as error:
-            problems.add(place.error(why_broken(error), _JSON_HINT))
-            continue
-        if isinstance(value, dict):
-            yield InputRow(place, value)
+    """Yields the objects of JSON Lines; lines that hold none are problems."""
+    for row in json_lines(name, lines, problems, _JSON_HINT):
+        if isinstance(row.value, dict):
+            yield row
         else:
-            problems.add(place.error(f"not an object ({shown(value)})", _JSON_HINT))
+            problems.add(row.place.error(f"not an object ({shown(row.value)})", _JSON_HINT))
 
 
 def table_rows(

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 
 from msgspec.structs import replace
 from pydantic import ValidationError
 
 from producer.load.contracts import checked, described
-from producer.load.problems import Place, Problems
+from producer.load.problems import InputRow, Place, Problems, json_lines
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
 from producer.text import shown
@@ -50,15 +50,6 @@ class Baselines:
     """Probable mistakes."""
     api: HttpMapping | None = None
     """How the API is asked, if the file says so."""
-
-
-class _Entry(NamedTuple):
-    """One query as it stands in the file."""
-
-    place: Place
-    """For errors."""
-    value: Any
-    """What is there."""
 
 
 def load_baselines(path: str | None = None) -> list[dict[str, Any]]:
@@ -150,7 +141,7 @@ def _text(source: Source) -> str:
         raise InputError(f"{source.name}: {what}", hint=hint) from None
 
 
-def _entries(name: str, text: str, problems: Problems) -> tuple[str, list[_Entry], HttpMapping | None]:
+def _entries(name: str, text: str, problems: Problems) -> tuple[str, list[InputRow], HttpMapping | None]:
     """Finds the queries in any of the three forms, and the file's version and mapping."""
     if not text.strip():
         raise InputError(f"{name}: is empty", hint=_SHAPE)
@@ -158,23 +149,23 @@ def _entries(name: str, text: str, problems: Problems) -> tuple[str, list[_Entry
         document = parse_json(text)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":  # one document after the other: JSON Lines
-            return "unknown", _line_entries(name, text, problems), None
+            return "unknown", list(json_lines(name, text.split("\n"), problems, _SHAPE)), None
         _refuse(Place(name, line=error.lineno), error)
     except (ValueError, RecursionError) as error:
         _refuse(Place(name), error)
     if isinstance(document, list):
-        found = [_Entry(Place(f"{name}: [{i}]"), value) for i, value in enumerate(document)]
+        found = [InputRow(Place(f"{name}: [{i}]"), value) for i, value in enumerate(document)]
         return "unknown", found, None
     if isinstance(document, dict) and isinstance(document.get("queries"), list):
         found = document["queries"]
         version = document.get("version", "unknown")
-        entries = [_Entry(Place(f"{name}: queries[{i}]"), value) for i, value in enumerate(found)]
+        entries = [InputRow(Place(f"{name}: queries[{i}]"), value) for i, value in enumerate(found)]
         api = problems.attempt(partial(_api, Place(name, text).at("api"), document.get("api")))
         return str(version)[:40], entries, api
     if isinstance(document, dict) and "queries" in document:
         raise InputError(f"{name}: queries: not a list ({shown(document['queries'])})", hint=_SHAPE)
     if isinstance(document, dict) and {"id", "query"} & document.keys():
-        return "unknown", [_Entry(Place(name, line=1), document)], None
+        return "unknown", [InputRow(Place(name, line=1), document)], None
     keys = list(document) if isinstance(document, dict) else []
     close = get_close_matches("queries", keys, n=1)
     hint = f"{shown(close[0])} is probably meant to be 'queries'" if close else _SHAPE
@@ -190,24 +181,12 @@ def _api(place: Place, written: Any) -> HttpMapping | None:
     return checked(HttpConfig, written, place).mapping
 
 
-def _line_entries(name: str, text: str, problems: Problems) -> list[_Entry]:
-    """Reads one query from each line; blank lines are skipped, and broken ones are problems."""
-    entries = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                entries.append(_Entry(Place(name, line=number), parse_json(line)))
-            except (ValueError, RecursionError) as error:
-                problems.add(Place(name, line=number).error(why_broken(error), _SHAPE))
-    return entries
-
-
 def _refuse(place: Place, error: ValueError | RecursionError) -> NoReturn:
     """Returns a sentence on why something is no JSON."""
     raise place.error(why_broken(error), _SHAPE) from None
 
 
-def _validated(entry: _Entry) -> Baseline:
+def _validated(entry: InputRow) -> Baseline:
     """Checks one query against the contract."""
     if not isinstance(entry.value, dict):
         raise entry.place.error(f"not an object ({shown(entry.value)})", "write it as {…}")
@@ -221,7 +200,7 @@ def _validated(entry: _Entry) -> Baseline:
     return query
 
 
-def _named(entry: _Entry) -> Place:
+def _named(entry: InputRow) -> Place:
     """Returns the place of a query, with its id if it has one."""
     name = entry.value.get("id")
     is_named = isinstance(name, str) and name.isprintable()

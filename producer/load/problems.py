@@ -1,11 +1,12 @@
 """What is wrong with an input: its place, the words, and how to mend it; the collector of all problems."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from producer.load.strict_json import parse_json, why_broken
 from producer.load.yaml_text import line_of
 from producer.text import SHOWN_CHARS, count, plural, shown
 from shared.errors import InputError, UsageError
@@ -175,6 +176,26 @@ class InputRow(NamedTuple):
     """File and line."""
     value: Any
     """What is there."""
+
+
+def json_lines(name: str, lines: Iterable[str], problems: Problems, hint: str) -> Iterator[InputRow]:
+    """Yields the values of JSON Lines; blank lines are skipped, and lines that hold none are problems.
+
+    Args:
+        name: of the file.
+        lines: of it.
+        problems: gets those of lines.
+        hint: what a line should be.
+    """
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            place = Place(name, line=number)
+            try:
+                value = parse_json(line)
+            except (ValueError, RecursionError) as error:
+                problems.add(place.error(why_broken(error), hint))
+            else:
+                yield InputRow(place, value)
 
 
 def refuse_twice(names: Iterable[tuple[Place, str | None]], what: str) -> None:

@@ -11,9 +11,8 @@ from msgspec.structs import astuple, replace
 
 from producer.item_ids import item_id
 from producer.item_names import ItemName, names_of, resolve
-from producer.load.problems import Place, Problems, nearest
+from producer.load.problems import InputRow, Place, Problems, json_lines, nearest
 from producer.load.source import Source
-from producer.load.strict_json import parse_json, why_broken
 from producer.review.answer_labels import AnswerLabel, Judgement, checked, digest_of
 from producer.row_reader import RowReader
 from producer.service_documents import LabelRow
@@ -79,7 +78,7 @@ def read_rows(source: Source) -> list[tuple[Place, LabelRow]]:
         InputError: a line breaks the contract; the error has all problems.
     """
     problems, rows = Problems(), list[tuple[Place, LabelRow]]()
-    for place, fields in _fields(source):
+    for place, fields in _fields(source, problems):
         row = problems.attempt(lambda place=place, fields=fields: _row(place, fields))  # type: ignore[misc] # called at once
         if row is not None:
             rows.append((place, row))
@@ -177,24 +176,16 @@ def _text(source: Source) -> str:
         raise Place(source.name, line=line).error("is not UTF-8 text", "save the file as UTF-8") from None
 
 
-def _fields(source: Source) -> Iterator[tuple[Place, Any]]:
+def _fields(source: Source, problems: Problems) -> Iterator[InputRow]:
     """Yields the rows of a file as they are written."""
     text = _text(source)
-    if PurePath(source.name).suffix.lower() == ".csv":
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        for cells in reader:
-            place = Place(source.name, line=reader.line_num)
-            if None in cells:
-                raise place.error("more cells than columns", "quote cells with commas")
-            yield (
-                place,
-                {key: cell.split(";") if key == TAGS else cell for key, cell in cells.items() if cell},
-            )
+    if PurePath(source.name).suffix.lower() != ".csv":
+        yield from json_lines(source.name, text.split("\n"), problems, "labels are JSON Lines, or CSV")
         return
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            place = Place(source.name, line=number)
-            try:
-                yield place, parse_json(line)
-            except (ValueError, RecursionError) as error:
-                raise place.error(why_broken(error), "labels are JSON Lines, or CSV") from None
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    for cells in reader:
+        place = Place(source.name, line=reader.line_num)
+        if None in cells:
+            raise place.error("more cells than columns", "quote cells with commas")
+        given = {key: cell.split(";") if key == TAGS else cell for key, cell in cells.items() if cell}
+        yield InputRow(place, given)

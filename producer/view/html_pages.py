@@ -83,7 +83,8 @@ def stream_page(card: StreamCard, turns: TurnsList, last_hour: str, links: Links
         last_hour: name of the part of it that is reported.
         links: addresses.
     """
-    lines = [(item_line(item, TURNS, is_open=False), time) for item, time in turns.items]
+    found = ((item_line(item, TURNS, is_open=False), time) for item, time in turns.items)
+    lines = [line._replace(figures=f"{line.figures} · {time}") for line, time in found]
     frame = Frame(f"{card.name} · Proctor", links, card.name, [("Runs", links.to())])
     return framed(frame, fill(TEMPLATE, "stream", card, HEADINGS, turns, lines, last_hour, links))
 

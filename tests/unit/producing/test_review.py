@@ -15,7 +15,7 @@ from tests.unit.aggregate.test_judging import judged
 
 ROWS = [
     LabelRow(run_id="r", item_id="case-0", name="fr · m", verdict="pass", reviewer="ann", tags=["a", "b"]),
-    LabelRow(name='quo"te, é', verdict="defer", reviewer="bob", note="line\nbreak", answer="00ff"),
+    LabelRow(name='quo"te, é', verdict="defer", reviewer="bob", note="line\nbreak\u2028s", answer="00ff"),
 ]
 
 
