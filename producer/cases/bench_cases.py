@@ -57,6 +57,10 @@ class BenchCase(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """How often it is asked at most."""
     quorum: Quorum | None = None
     """How many of these answers must pass; None: each counts by itself."""
+    only_models: tuple[str, ...] = ()
+    """The models that it is put to; empty: all."""
+    only_prompts: tuple[str, ...] = ()
+    """The prompts; likewise."""
 
     def values(self, of_bench: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what templates are rendered with.

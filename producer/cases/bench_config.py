@@ -119,6 +119,8 @@ class Bench:
     """Whether a check looks at when pieces of an answer came."""
     compares: bool = False
     """Whether a check compares the answers of models and prompts."""
+    is_partial: bool = False
+    """Whether some models are not asked with some prompts and cases."""
     model_code: Mapping[str, CodeFile] = field(default_factory=dict)
     """The files of code that are called as models, by model."""
     transforms: Mapping[str, Transform] = field(default_factory=dict)
@@ -137,6 +139,20 @@ class Bench:
         """Returns where a model is called that judges, likewise."""
         target, file = self.config.judge(model), self.model_code.get(model)
         return target if file is None else replace(target, api_base=file.place, code=file)
+
+    def asked_of(self, models: Iterable[str], at: int, prompt: str) -> list[str]:
+        """Returns which of some models are sent a case with a prompt."""
+        if not self.is_partial:
+            return list(models)
+        case = self.cases[at]
+        if case.only_prompts and prompt not in case.only_prompts:
+            return []
+        return [
+            model
+            for model in models
+            if (not case.only_models or model in case.only_models)
+            and (not (own := self.config.config_of(model).prompts) or prompt in own)
+        ]
 
     def only_checked(self) -> frozenset[str]:
         """Returns the variables that checks name and nothing that is sent: they decide no answer.
@@ -182,7 +198,10 @@ def read_bench(
     settings = config.settings if above is None else config.settings.under(above)
     columns = _columns(config)
     is_fixed = above is not None and "repeat" in above.model_fields_set
-    reading = _Cases.of(beside, config, settings, validators, is_repeat_fixed=is_fixed)
+    reading = _Cases.of(beside, config, settings, validators, prompts=prompts or [], is_repeat_fixed=is_fixed)
+    for model, own in config.configured.items():
+        place = beside.root.at("model_configs", model, "prompts")
+        problems.attempt(partial(_check_names, place, own.prompts, reading.prompts))
     written = chain(
         _of_data_files(beside, config, columns, code, problems), _of_config(beside.root, config, broken)
     )
@@ -205,6 +224,7 @@ def read_bench(
         list(columns.variables),
         reading.checks.needs_stream,
         reading.checks.compares,
+        reading.is_partial,
         model_code,
         transforms,
         reading.lacking,
@@ -279,6 +299,10 @@ class _Cases:
     is_repeat_fixed: bool = False
     """Whether that goes before what they say."""
     has_outputs: bool = False
+    is_partial: bool = False
+    """Whether a case is not put to all models with all prompts."""
+    prompts: Sequence[str] = ()
+    """Ids of the prompts."""
     warnings: list[str] = field(default_factory=list)
     lacking: InputError | None = None
     """What workers in this environment lack to run it."""
@@ -291,6 +315,7 @@ class _Cases:
         settings: RunSettings,
         validators: Validators | None,
         *,
+        prompts: Sequence[BenchPrompt],
         is_repeat_fixed: bool,
     ) -> Self:
         """Prepares to read the cases of a bench, of which there are none yet."""
@@ -305,6 +330,8 @@ class _Cases:
             BenchCases(beside.root),
             settings.repeat,
             is_repeat_fixed=is_repeat_fixed,
+            is_partial=any(own.prompts for own in config.configured.values()),
+            prompts=[each.id for each in prompts],
         )
 
     def add_all(self, written: Iterable[tuple[Place, CaseEntry]], problems: Problems) -> None:
@@ -355,7 +382,13 @@ class _Cases:
             entry.outputs,
             times_of(repeat),
             quorum_of(repeat),
+            *((entry.only.models, entry.only.prompts) if entry.only else ()),
         )
+        if entry.only is not None:
+            self.is_partial, at = True, place.at("only")
+            models = (at.at("models"), entry.only.models, self.config.model_names)
+            for named in (models, (at.at("prompts"), entry.only.prompts, self.prompts)):
+                problems.attempt(partial(_check_names, *named))
         if entry.at_least is not None and not found and not problems.found:
             what = "at_least is the mean score of checks, and the case has none"
             problems.add(place.at("at_least").error(what, "add checks, or remove it"))
@@ -472,6 +505,13 @@ def _transforms(
             ready = problems.attempt(partial(checks.transform, own.transform.stored, place))
             found |= {} if ready is None else {model: ready}
     return found
+
+
+def _check_names(place: Place, named: Sequence[str], known: Sequence[str]) -> None:
+    """Refuses a name of a model or prompt that the bench does not have."""
+    for at, name in enumerate(named):
+        if name not in known:
+            raise place.at(at).error(f"{shown(name)} is not in the bench", nearest(name, list(known)))
 
 
 def _compile(reading: _Cases, problems: Problems) -> None:

@@ -1,4 +1,7 @@
-"""Builds a run from a configuration and the command line: its settings, items in order, and chunks."""
+"""Builds a run from a configuration and the command line: its settings, items in order, and chunks.
+
+Longer than 500 lines, because each step from a bench to its chunks is here.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -143,9 +146,14 @@ class PlannedRun:
     @property
     def total(self) -> int:
         """How many items there are."""
-        if self.only is None:
+        if self.is_whole:
             return self.facts.answers * len(self.run.models) * max(1, len(self.prompts))
         return sum(len(self.models_of(each)) * each.repeat for each in self.asked)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each case is put to each model with each prompt."""
+        return self.only is None and not self.bench.is_partial
 
     @property
     def quorums(self) -> Sequence[Quorum]:
@@ -154,11 +162,10 @@ class PlannedRun:
 
     def models_of(self, asked: CasePayload) -> list[str]:
         """Returns the models that are sent a case with its prompt."""
-        models = [asked.model] if asked.model else list(self.run.models)
-        if self.only is None:
-            return models
+        models = [asked.model] if asked.model else self.run.models
         name, by = case_key(asked.case, asked.id), asked.prompt_id or ""
-        return [model for model in models if CaseItem(name, model, by) in self.only]
+        found = self.bench.asked_of(models, asked.case, by)
+        return [each for each in found if self.only is None or CaseItem(name, each, by) in self.only]
 
     @property
     def names(self) -> Mapping[str, Sequence[str]]:
@@ -174,8 +181,11 @@ class PlannedRun:
         if not self.bench.compares:
             yield from self._items_of(self.asked)
             return
-        for first in range(cases := self.facts.cases):
-            found = list(self._items_of([self.asked[at] for at in range(first, len(self.asked), cases)]))
+        of_case = dict[int, list[int]]()
+        for at, asked in enumerate(self.asked):
+            of_case.setdefault(asked.case, []).append(at)
+        for positions in of_case.values():
+            found = list(self._items_of([self.asked[at] for at in positions]))
             for item in found:
                 others = (each for each in found if each.repeat == item.repeat and each is not item)
                 yield msgspec.structs.replace(item, rivals=[each.as_rival for each in others])
@@ -184,7 +194,7 @@ class PlannedRun:
         """Yields the items of some cases with their prompts."""
         for model in self.run.models:
             for asked in several:
-                if (self.only is not None or asked.model) and model not in self.models_of(asked):
+                if (asked.model or not self.is_whole) and model not in self.models_of(asked):
                     continue
                 for repeat in range(asked.repeat):
                     recorded = (
@@ -316,6 +326,10 @@ def _rendered(
     blocks = [(each, model) for each in prompts for model in (run.models if each and each.make else ("",))]
     for number, (prompt, model) in enumerate(blocks):
         for at, case in enumerate(bench.cases) if is_whole else ((at, bench.cases[at]) for at in chosen):
+            if not number:
+                facts.add(at, case)
+            if not bench.asked_of([model] if model else run.models, at, prompt.id if prompt else ""):
+                continue
             known = hashes.get(at) or case.hashes(only_checked, of_bench)
             payload = problems.attempt(partial(_payload, at, case, prompt, run, of_bench, known, model))
             if payload is not None:
@@ -323,8 +337,6 @@ def _rendered(
                 for target in applications:
                     values = {**of_bench, **case.vars}
                     problems.attempt(partial(_check_sent, target, case.place, payload, run, values))
-            if not number:
-                facts.add(at, case)
     problems.raise_found()
     return asked, facts
 

@@ -44,7 +44,7 @@ LAST: Final = ("pairwise", "test_cases_file", "columns", "test_cases")
 """Those at the end."""
 CASES: Final = "test_cases"
 MODELS: Final = "models"
-CASE_FIRST: Final = ("id", "tags", "vars", "expand", "system_prompt", "input", "messages", "images")
+CASE_FIRST: Final = ("id", "tags", "vars", "expand", "system_prompt", "input", "messages", "images", "only")
 """Keys of a case that say what is asked."""
 CASE_LAST: Final = ("metadata", "transform", "default_checks", "checks", "at_least")
 """Those that say what answers have to be."""

@@ -207,6 +207,8 @@ class ModelConfig(Code):
     """What it costs from a day on, such as `2026-12-01`, by the day (UTC) on which a run is submitted."""
     transform: TransformConfig | None = None
     """How its answers are changed before they are checked, and before the transform of the bench."""
+    prompts: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """The prompts that it is sent, of a model under test; empty: all."""
     params: Params = Params()
     """Options of calls to it; they go before those of the bench."""
     headers: Headers = Field({})
@@ -357,6 +359,13 @@ class RunSettings(_SettingKeys):
         return self.judge_models or ([self.judge_model] if self.judge_model else [])
 
 
+class Only(_Strict):
+    """The models that a case is put to, and the prompts; empty: all."""
+
+    models: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    prompts: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+
+
 class CaseEntry(Criteria):
     """One test case as it is written in a file: its input and its criteria."""
 
@@ -382,6 +391,8 @@ class CaseEntry(Criteria):
     """How much it counts in means; null: 1."""
     repeat: Repeat | None = None
     """How often it is put to each model, as in the settings; null: as these say."""
+    only: Only | None = None
+    """The models and prompts that it is put to; null: all."""
     default_checks: Literal[False] | None = None
     """`false`: without the `default_checks` of the bench."""
     outputs: dict[str, Encodable] | None = None

@@ -28,7 +28,7 @@ ROWS: dict[str, list[dict[str, Any]]] = json.loads(EXPECTED.read_text())["rows"]
 
 SETS = "sets"
 """Where promptfoo lists the parts of sets as checks."""
-LEFT = {"unknown", "labels"}
+LEFT = {"unknown"}
 """Configurations of which something has no counterpart."""
 NAMED = {"chat", "chat_inline", "chat_rendered", "prompt_forms"}
 """Those of which something is named that changes no verdict in them."""

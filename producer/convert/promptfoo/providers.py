@@ -1,7 +1,7 @@
 """Translates providers into models: names as litellm has them, options, endpoints, code."""
 
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple
 
@@ -196,14 +196,17 @@ def free_name(called: str, label: str | None, taken: Container[str]) -> str:
     return name if name not in taken else next(name + end for end in ends if name + end not in taken)
 
 
-def named(model: str | ModelEntry, name: str) -> str | ModelEntry:
-    """Returns a model with another name."""
+def named(model: str | ModelEntry, name: str, prompts: Sequence[str] | None = None) -> str | ModelEntry:
+    """Returns a model with another name, and the only prompts that it is sent."""
     called = name_of(model)
-    if name == called or (model == "echo" and name.startswith("echo/")):
+    is_same = name == called or (model == "echo" and name.startswith("echo/"))
+    if is_same and prompts is None:
         return name if isinstance(model, str) else model
     own = {} if isinstance(model, str) else model.model_dump(exclude_unset=True, by_alias=True)
-    is_called = isinstance(model, str) or not (model.http or model.named)
-    return ModelEntry(**{**own, "name": name, **({"model": called} if is_called else {})})
+    is_called = not is_same and (isinstance(model, str) or not (model.http or model.named))
+    added: dict[str, Any] = {"name": name, **({"model": called} if is_called else {})}
+    added |= {} if prompts is None else {"prompts": prompts}
+    return ModelEntry(**{**own, **added})
 
 
 def _endpoint(config: WrittenModelConfig, leave: Leave) -> dict[str, Any]:

@@ -211,7 +211,7 @@ class _Reader:
                 yield replace(prompt, raw=written, is_code=True)
                 continue
             for raw, label in self._raw_prompts(file, suffix, prompt.place):
-                yield replace(prompt, raw=raw, label=label or prompt.label)
+                yield replace(prompt, raw=raw, label=label or prompt.label, file=file.written)
 
     def _raw_prompts(self, file: DataFile, suffix: str, place: Place) -> list[tuple[str, str | None]]:
         """The templates of a file by its suffix, with their labels."""

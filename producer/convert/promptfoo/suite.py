@@ -9,6 +9,17 @@ from producer.load.problems import Place
 Vars = Mapping[str, Any]
 
 
+def is_meant(written: str, name: str) -> bool:
+    """Returns whether a name is meant: by itself, by what stands before a colon, or by a pattern.
+
+    >>> is_meant("openai:gpt-4o", "openai:gpt-4o"), is_meant("openai", "openai:gpt-4o"), is_meant("o*", "a")
+    (True, True, False)
+    """
+    return name == written or name.startswith(
+        (f"{written}:", written[:-1]) if written.endswith("*") else f"{written}:"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
     """Something that answers."""
@@ -28,6 +39,10 @@ class Provider:
     transform: Any = None
     """Code that changes its answers."""
 
+    def is_called(self, name: str) -> bool:
+        """Returns whether a name in a list of providers means it."""
+        return is_meant(name, self.id) or (self.label is not None and is_meant(name, self.label))
+
 
 @dataclass(frozen=True, slots=True)
 class PromptTemplate:
@@ -43,6 +58,13 @@ class PromptTemplate:
     """Options of calls."""
     is_code: bool = False
     """Whether a program writes it."""
+    file: str = ""
+    """Where its text is from."""
+
+    def is_called(self, name: str) -> bool:
+        """Returns whether a name in a list of prompts means it."""
+        label = self.label or (f"{self.file}: {self.raw}" if self.file else self.raw)
+        return is_meant(name.removeprefix("file://") if self.file else name, label)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,8 +113,10 @@ class _Translation:
     places: dict[DocumentPath, Place] = field(default_factory=dict)
     functions: Functions = field(default_factory=Functions)
     """Functions of the validators file."""
-    labels: dict[str, str] = field(default_factory=dict)
-    """Models by the names that tests have for them."""
+    models: list[tuple[Provider, str]] = field(default_factory=list)
+    """Providers with the names of their models."""
+    prompts: list[tuple[PromptTemplate, str]] = field(default_factory=list)
+    """Prompts with their ids."""
     known: set[Left] = field(default_factory=set)
     """All that is left, to list each once."""
     ids: set[str] = field(default_factory=set)
@@ -130,7 +132,6 @@ class _Translation:
     def bench(self, name: str) -> BenchConfig:
         """Translates all."""
         suite = self.suite
-        models = self._models()
         tests, sources = self._tests()
         case_variables = Combinations(replace(suite, tests=tests), self.leave)
         combinations = [each for test in tests for each in case_variables.of(test)]
@@ -139,6 +140,7 @@ class _Translation:
         late = [each for each in suite.prompts if late_messages(each)]
         is_late = len(late) == len(suite.prompts) == 1 and not sources
         prompts, images = ([], set()) if is_late else self._prompts(variables, combinations)
+        models = self._models()
         self._name_echo()
         defaults = self._default_checks(variables)
         if sources and (defaults is None or late or suite.default.threshold is not None):
@@ -228,16 +230,16 @@ class _Translation:
         for provider, model in found:
             label = provider.label if called[name_of(model)] > 1 else None
             name = free_name(name_of(model), label, models)
-            if provider.prompts is not None:
-                reason = "a bench asks all models with all prompts: write this provider into a second bench"
-                self.leave(
-                    provider.place.at("prompts"), f"prompts of {provider.label or provider.id}", reason
-                )
-            self.labels |= {provider.id: name, provider.label or provider.id: name}
+            chosen = self._chosen(provider.prompts, self.prompts)
+            if chosen == ():
+                what = f"prompts of {provider.label or provider.id}"
+                self.leave(provider.place.at("prompts"), what, "none is called so: promptfoo does not ask it")
+                continue
+            self.models.append((provider, name))
             self.places["models", len(models)] = provider.place
             if provider.label and not name.endswith(provider.label):
                 self.comments["models", len(models)] = (provider.label,)
-            models[name] = named(model, name)
+            models[name] = named(model, name, chosen)
         if not models:
             self.comments["models",] = ("none of the providers has a counterpart: name a model here",)
             return [ECHO]
@@ -271,12 +273,22 @@ class _Translation:
             note = partial(self.leave, each.place, f"prompt {each.label or each.raw}")
             try:
                 prompts.append(writer.prompt(each, note))
+                self.prompts.append((each, prompts[-1].id or f"prompt-{len(prompts)}"))
                 self.places["prompts", len(prompts) - 1] = each.place
             except WrongInput as error:
                 note(error.args[0])
         if not prompts:  # a bench that cannot be run before someone writes the prompt
             prompts.append(Prompt(user="{{ write_the_prompt_here }}"))
         return prompts, writer.images
+
+    def _chosen(
+        self, names: Sequence[str] | None, known: Sequence[tuple[Provider | PromptTemplate, str]]
+    ) -> Sequence[str] | None:
+        """What of the bench some names mean; None: all of it."""
+        if names is None or not known:
+            return None
+        found = tuple(name for each, name in known if any(map(each.is_called, names)))
+        return None if len(found) == len(known) else found
 
     def _name_echo(self) -> None:
         """Lists the provider `echo` where it is sent conversations."""
@@ -403,13 +415,24 @@ class _Translation:
         repeat = self._options(test).repeat
         given |= {"repeat": _whole(repeat)} if _whole(repeat) > 0 else {}
         given |= {"transform": each} if (each := self._transform(test)) else {}
+        only = {
+            "models": self._chosen(test.providers, self.models),
+            "prompts": self._chosen(test.prompts, self.prompts),
+        }
+        if () in only.values():
+            self.leave(
+                test.place, f"test {name or at + 1}", "it names other models or prompts: it is never run"
+            )
+            return None
+        only = {key: chosen for key, chosen in only.items() if chosen is not None}
+        given |= {"only": only} if only else {}
         given |= {"default_checks": False} if is_without and defaults else {}
         given |= {"checks": checks} if checks else {}
         threshold = default.threshold if test.threshold is None else test.threshold
         if threshold is not None and (checks or (defaults and not is_without)):
             given["at_least"] = threshold
         given |= (
-            {"outputs": dict.fromkeys(self.labels.values(), _text(test.output))}
+            {"outputs": dict.fromkeys((name for _, name in self.models), _text(test.output))}
             if test.output is not None
             else {}
         )
@@ -432,10 +455,6 @@ class _Translation:
 
     def _leave_rest(self, test: Test) -> None:
         """Lists what cases do not have."""
-        whole = "a bench asks all models with all prompts: write these tests into a second bench"
-        for key, chosen in (("prompts", test.prompts), ("providers", test.providers)):
-            if chosen is not None:
-                self.leave(test.place.at(key), f"{key} of a test", whole)
         for key in unknown(WrittenTestOptions, test.options):
             self.leave(test.place.at("options", key), f"options.{key}", "cases have no such option")
 

@@ -361,7 +361,7 @@ def test_a_configuration_comes_over_stdin_too(tmp_path: Path) -> None:
 def test_a_new_key_of_a_case_needs_a_new_layout(full: Path) -> None:
     """Workers in use know the keys of today's layout; they would pass a case with another one unchecked."""
     known = (
-        "at_least checks default_checks expand expected id images input label messages metadata outputs "
+        "at_least checks default_checks expand expected id images input label messages metadata only outputs "
         "paid_checks reference repeat regex_pattern system_prompt tags transform validator vars weight"
     )
     assert set(CaseEntry.model_fields) == set(known.split()), "raise LAYOUT, and list the key here"
@@ -423,3 +423,44 @@ def test_an_application_has_no_other_model(tmp_path: Path) -> None:
     model = "{name: a, model: b, http: {url: 'http://h/', body: {q: '{{ input }}'}, answer: /a}}"
     text = f"name: n\nsystem_prompt: s\nmodels: [{model}]\ntest_cases: [{{input: a}}]\n"
     assert "http is called, and there is model too" in str(refusal(write(tmp_path, text)))
+
+
+PAIRS = """
+name: n
+models: [a, {name: b, prompts: [short]}]
+prompts:
+  - {id: short, user: "{{ x }}"}
+  - {id: long, user: "{{ x }} {{ y }}"}
+test_cases:
+  - {vars: {x: 1, y: 2}}
+  - {vars: {x: 2}, only: {prompts: [short]}}
+  - {vars: {x: 3, y: 2}, only: {models: [a]}, repeat: 2}
+"""
+
+
+def test_models_and_cases_choose_with_whom_they_are_paired(tmp_path: Path) -> None:
+    """Templates are rendered where they are sent: the second case lacks a variable of the long prompt."""
+    found = plan(write(tmp_path, PAIRS))
+
+    assert [(item.model, item.prompt_id, item.input) for item in found.items()] == [
+        *[("a", "short", text) for text in ("1", "2", "3", "3")],
+        *[("a", "long", text) for text in ("1 2", "3 2", "3 2")],
+        *[("b", "short", text) for text in ("1", "2")],
+    ]
+    assert found.total == estimated(found).calls == 9
+
+
+@pytest.mark.parametrize(
+    ("written", "named", "message"),
+    [
+        (
+            "only: {prompts: [short]}",
+            "only: {prompts: [shrt]}",
+            "9: test_cases[1].only.prompts[0]: 'shrt' is",
+        ),
+        ("models: [a]}", "models: [c]}", "10: test_cases[2].only.models[0]: 'c' is not in the bench"),
+        ("prompts: [short]}]", "prompts: [x]}]", "model_configs.b.prompts[0]: 'x' is not in the bench"),
+    ],
+)
+def test_pairs_name_what_is_in_the_bench(written: str, named: str, message: str, tmp_path: Path) -> None:
+    assert message in str(refusal(write(tmp_path, PAIRS.replace(written, named))))
