@@ -199,12 +199,8 @@ def read_bench(
     columns = _columns(config)
     is_fixed = above is not None and "repeat" in above.model_fields_set
     reading = _Cases.of(beside, config, settings, validators, prompts=prompts or [], is_repeat_fixed=is_fixed)
-    for model, own in config.configured.items():
-        place = beside.root.at("model_configs", model, "prompts")
-        problems.attempt(partial(_check_names, place, own.prompts, reading.prompts))
-    written = chain(
-        _of_data_files(beside, config, columns, code, problems), _of_config(beside.root, config, broken)
-    )
+    of_files = _of_data_files(beside, config, columns, code, problems)
+    written = chain(of_files, _of_config(beside.root, config, broken))
     problems.attempt(partial(reading.add_all, written, problems))
     transforms = _transforms(beside.root, config, reading.checks, problems)
     _compile(reading, problems)
@@ -318,7 +314,14 @@ class _Cases:
         prompts: Sequence[BenchPrompt],
         is_repeat_fixed: bool,
     ) -> Self:
-        """Prepares to read the cases of a bench, of which there are none yet."""
+        """Prepares to read the cases of a bench, of which there are none yet.
+
+        Raises:
+            InputError: a model names a prompt that is not there.
+        """
+        ids = [each.id for each in prompts]
+        for model, own in config.configured.items():
+            _check_names(beside.root.at("model_configs", model, "prompts"), own.prompts, ids)
         functions = check_functions(validators.source) if validators else None
         models = CheckModels(settings.embedding_model, settings.judges)
         return cls(
@@ -331,7 +334,7 @@ class _Cases:
             settings.repeat,
             is_repeat_fixed=is_repeat_fixed,
             is_partial=any(own.prompts for own in config.configured.values()),
-            prompts=[each.id for each in prompts],
+            prompts=ids,
         )
 
     def add_all(self, written: Iterable[tuple[Place, CaseEntry]], problems: Problems) -> None:

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from producer.cases.bench_files import DataFile
 from producer.convert.promptfoo.csv_rows import prompts_of, rows_of, test_of_row
@@ -28,6 +29,7 @@ from producer.load.yaml_text import MOST_VALUES, parse_yaml
 from producer.text import shown
 from shared.errors import WrongInput
 
+T = TypeVar("T")
 ENV: Final = "env"
 EXECUTED: Final = frozenset({".sh", ".bash", ".exe", ".bat", ".cmd", ".ps1", ".pl", *CODE})
 """Suffixes of prompts that are programs."""
@@ -267,12 +269,13 @@ class _Reader:
             yield Test(place, code=file.written)
         elif suffix == ".csv":
             for row_place, row in rows_of(self._named.with_env(file.text(FILE_BYTES)), Place(file.name)):
-                yield self._read_test(self._from_row(row, row_place), row_place)
+                yield self._read_test(_placed(partial(test_of_row, row), row_place), row_place)
         elif suffix == ".jsonl":
             for number, line in enumerate(file.lines(), 1):
                 if line.strip():
                     here = Place(file.name, line=number)
-                    yield self.test(self._named.resolved(_parsed_line(line, here), place), here)
+                    found = _placed(partial(parse_yaml, line), here)
+                    yield self.test(self._named.resolved(found, place), here)
         elif suffix in {".yaml", ".yml", ".json"}:
             loaded = self._named.parsed(file, place)
             whole = Place(file.name, file.text(FILE_BYTES))
@@ -280,13 +283,6 @@ class _Reader:
                 yield self.test(mapping(each), whole.at(at) if isinstance(loaded, list) else whole)
         else:
             self.leave(place, f"tests {file.name}", f"files of the kind {suffix or 'unknown'} are not read")
-
-    def _from_row(self, row: Mapping[str, str], place: Place) -> WrittenTest:
-        """A test as a row of a table writes it."""
-        try:
-            return test_of_row(row)
-        except WrongInput as error:
-            raise place.error(error.what, error.hint) from None
 
     def test(self, entry: Mapping[str, Any], place: Place) -> Test:
         """One test."""
@@ -302,8 +298,8 @@ class _Reader:
         if written.assert_scoring_function:
             what = "code that scores a whole test"
             self.leave(place.at("assertScoringFunction"), what, "scores are weighted means: use weights")
-        own = written.provider if written.providers is None else written.providers
-        names = [own] if isinstance(own, str | dict) else own
+        names = written.provider if written.providers is None else written.providers
+        names = [names] if isinstance(names, str | dict) else names
         return Test(
             place,
             None if written.description is None else str(written.description),
@@ -338,11 +334,9 @@ class _Reader:
             return [self._var(each, place.at(at)) for at, each in enumerate(value)]
         if not isinstance(value, str) or not value.startswith(FILE):
             return _as_javascript(value)
-        found = (
-            [self._var_file(each, place) for each in self._named.files(value, place)]
-            if not is_code(value)
-            else [value]
-        )
+        if is_code(value):
+            return value
+        found = [self._var_file(each, place) for each in self._named.files(value, place)]
         return found if PATTERN.search(value) and len(found) > 1 else found[0]
 
     def _var_file(self, file: DataFile, place: Place) -> str:
@@ -385,21 +379,10 @@ class _Reader:
             yield self._assertion(each, place.at(at))
 
     def _assertion(self, entry: Any, place: Place) -> Assertion:
-        """One assertion."""
+        """One assertion, with the files that it names."""
         written = read(WrittenAssertion, entry)
         if not isinstance(written.type, str):
             raise place.error(f"an assertion has a type, found {shown(entry)}", "write - type: contains")
-        return self._read_assertion(written, place)
-
-    def _member(self, value: Any, place: Place) -> Any:
-        """A member of a list that an assertion compares with."""
-        if not _is_file(value):
-            return value
-        loaded = self._named.loaded(value, place)
-        return loaded.strip() if isinstance(loaded, str) else loaded
-
-    def _read_assertion(self, written: WrittenAssertion, place: Place) -> Assertion:
-        """One assertion, with the files that it names."""
         value, rubric = written.value, written.rubric_prompt
         if _is_file(value):
             value = self._member(value, place.at("value"))
@@ -419,6 +402,13 @@ class _Reader:
             mapping(written.config),
             tuple(self._assertions(written.inner, place.at("assert"))),
         )
+
+    def _member(self, value: Any, place: Place) -> Any:
+        """A member of a list that an assertion compares with."""
+        if not _is_file(value):
+            return value
+        loaded = self._named.loaded(value, place)
+        return loaded.strip() if isinstance(loaded, str) else loaded
 
 
 _IMAGES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
@@ -476,10 +466,10 @@ def _json(value: Any) -> str:
     return json.dumps(_as_javascript(value), ensure_ascii=False, separators=(",", ":"))
 
 
-def _parsed_line(line: str, place: Place) -> Any:
-    """A line of JSON."""
+def _placed(function: Callable[[], T], place: Place) -> T:
+    """What a function reads; what is wrong there has a place."""
     try:
-        return parse_yaml(line)
+        return function()
     except WrongInput as error:
         raise place.error(error.what, error.hint) from None
 
@@ -495,5 +485,4 @@ def _is_prompt_file(written: str) -> bool:
     if "\n" in written or "{{" in written or "://" in written or len(written) > 1_000:  # noqa: PLR2004 - no path is longer
         return False
     path = written.partition(":")[0] if PurePath(written.partition(":")[0]).suffix in CODE else written
-    is_path = PurePath(path).suffix.lower() in _PROMPT_FILES
-    return is_path and (" " not in path or "/" in path)
+    return PurePath(path).suffix.lower() in _PROMPT_FILES and (" " not in path or "/" in path)

@@ -147,11 +147,10 @@ class _Translation:
             reason = "prompts and assertions that are made for each test, and thresholds, need written tests"
             self.leave(suite.place.at("tests"), "tests of code", reason)
         chats = {id(each): self._chat(late[0], each) for each in affixed} if is_late else {}
-        cases = [
-            case
-            for at, each in enumerate(affixed)
-            if (case := self.case(each, at, defaults, chats.get(id(each)), images))
-        ]
+        cases = list[CaseEntry]()
+        for combination in affixed:
+            case = self.case(combination, len(cases), defaults, chats.get(id(combination)), images)
+            cases += [] if case is None else [case]
         given: dict[str, Any] = {"name": name, "models": models}
         given["prompts"] = prompts or [Prompt(user="{{ input }}")]
         description = (suite.description or "").strip()
@@ -290,6 +289,13 @@ class _Translation:
         found = tuple(name for each, name in known if any(map(each.is_called, names)))
         return None if len(found) == len(known) else found
 
+    def _only(self, test: Test) -> dict[str, Sequence[str]]:
+        """The models and prompts of a test, where it names some."""
+        if not self.models and (test.providers or test.prompts):
+            self.leave(test.place, "models or prompts of a test", "cases of code are put to all of them")
+        models, prompts = self._chosen(test.providers, self.models), self._chosen(test.prompts, self.prompts)
+        return {key: each for key, each in (("models", models), ("prompts", prompts)) if each is not None}
+
     def _name_echo(self) -> None:
         """Lists the provider `echo` where it is sent conversations."""
         for provider in self.suite.providers:
@@ -401,48 +407,41 @@ class _Translation:
         is_without = bool(read(WrittenTestOptions, test.options).disable_default_asserts)
         before: Sequence[Assertion] = default.assertions if defaults is None and not is_without else ()
         checks = self._checks((*before, *test.assertions), context, ("test_cases", at, "checks"))
-        given: dict[str, Any] = {}
         self.places["test_cases", at] = test.place
-        name = self._id(test)
-        given |= {"id": name} if name else {}
-        vars_ = {key: value for key, value in case.own.items() if key not in images}
-        given |= {"vars": vars_} if vars_ else {}
-        given |= {"messages": messages} if messages else {}
+        name, only, threshold = self._id(test), self._only(test), test.threshold
+        threshold = default.threshold if threshold is None else threshold
+        is_checked = checks or (defaults and not is_without)
         files = [str(case.vars[key]).removeprefix(FILE) for key in sorted(images) if case.vars.get(key)]
-        given |= {"images": files} if files else {}
-        metadata = {**default.metadata, **test.metadata}
-        given |= {"metadata": metadata} if metadata else {}
-        repeat = self._options(test).repeat
-        given |= {"repeat": _whole(repeat)} if _whole(repeat) > 0 else {}
-        given |= {"transform": each} if (each := self._transform(test)) else {}
-        only = {
-            "models": self._chosen(test.providers, self.models),
-            "prompts": self._chosen(test.prompts, self.prompts),
-        }
         if () in only.values():
-            self.leave(
-                test.place, f"test {name or at + 1}", "it names other models or prompts: it is never run"
-            )
+            reason = "it names models or prompts that are not there: it is never run"
+            self.leave(test.place, f"test {name or at + 1}", reason)
             return None
-        only = {key: chosen for key, chosen in only.items() if chosen is not None}
-        given |= {"only": only} if only else {}
-        given |= {"default_checks": False} if is_without and defaults else {}
-        given |= {"checks": checks} if checks else {}
-        threshold = default.threshold if test.threshold is None else test.threshold
-        if threshold is not None and (checks or (defaults and not is_without)):
-            given["at_least"] = threshold
-        given |= (
-            {"outputs": dict.fromkeys((name for _, name in self.models), _text(test.output))}
-            if test.output is not None
-            else {}
-        )
+        written: dict[str, Any] = {
+            "id": name,
+            "vars": {key: value for key, value in case.own.items() if key not in images},
+            "messages": messages,
+            "images": files,
+            "only": only,
+            "metadata": {**default.metadata, **test.metadata},
+            "repeat": _whole(self._options(test).repeat) or None,
+            "transform": self._transform(test),
+            "default_checks": False if is_without and defaults else None,
+            "checks": checks,
+            "at_least": threshold if is_checked else None,
+            "outputs": {}
+            if test.output is None
+            else dict.fromkeys((model for _, model in self.models), _text(test.output)),
+        }
         self._leave_rest(test)
+        return self._entry(written, test.place, f"test {name or at + 1}")
+
+    def _entry(self, written: Mapping[str, Any], place: Place, what: str) -> CaseEntry | None:
+        """A case of what is written in it; None where it is none, which is listed."""
         try:
-            return CaseEntry(**given)
+            return CaseEntry(**{key: each for key, each in written.items() if each not in (None, {}, [])})
         except ValidationError as error:
             location, message = first_problem(error)
-            what = ".".join(str(part) for part in location)
-            self.leave(test.place, f"test {name or at + 1}", f"{what}: {message}")
+            self.leave(place, what, f"{'.'.join(map(str, location))}: {message}")
             return None
 
     def _id(self, test: Test) -> str | None:
