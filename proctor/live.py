@@ -28,8 +28,12 @@ T = TypeVar("T")
 
 MOST_TURNS: Final = 500
 """Turns of one request: as many as the service takes."""
+MOST_BYTES: Final = 3 << 20
+"""Bytes of one request, unless one turn has more; the service takes 4 MiB."""
 RETRIED: Final = frozenset({429, 502, 503, 504})
 """Statuses after which the same turns are sent again."""
+SPLIT: Final = frozenset({400, 413})
+"""Statuses after which they are sent in two parts: one of them is wrong, or they are too much."""
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 2.0
 
@@ -101,12 +105,17 @@ class Producer:
         max_waiting: turns that may wait; then `send` waits, or raises.
         waits: whether `send` waits for room; otherwise it raises `QueueFullError`.
         timeout_s: how long a turn may take, retries included.
+
+    Raises:
+        ProctorError: the URL is not one of HTTP.
     """
 
     def __init__(
         self, url: str, token: str, *, max_waiting: int = 10_000, waits: bool = True, timeout_s: float = 60.0
     ) -> None:
         self._url, self._token = urlsplit(url), token
+        if self._url.scheme not in {"http", "https"} or not self._url.hostname:
+            raise ProctorError(f"{url!r} is no URL of a service", hint="such as http://127.0.0.1:7358")
         self._max_waiting, self._waits, self._timeout_s = max_waiting, waits, timeout_s
         self._gathered = deque[_Waiting]()
         self._changed = threading.Condition()
@@ -135,11 +144,11 @@ class Producer:
         line = json.dumps({"clientRequestId": f"py-{urandom(16).hex()}", **turn}, ensure_ascii=False).encode()
         waiting = _Waiting(line, Future())
         with self._changed:
-            if self._is_closed:
-                raise ProctorError("the producer is closed", hint="make a new one")
             if self._waiting >= self._max_waiting and not self._waits:
                 raise QueueFullError(f"{self._waiting:,} turns wait", hint="wait for some of their futures")
             self._changed.wait_for(lambda: self._waiting < self._max_waiting or self._is_closed)
+            if self._is_closed:
+                raise ProctorError("the producer is closed", hint="make a new one")
             self._waiting += 1
             self._gathered.append(waiting)
             self._changed.notify_all()
@@ -165,7 +174,7 @@ class Producer:
     def _send_all(self) -> None:
         """Sends batches until the producer is closed."""
         while batch := self._taken():
-            self._send_batch(batch)
+            self._send_batch(batch, monotonic() + self._timeout_s)
             with self._changed:
                 self._waiting -= len(batch)
                 self._changed.notify_all()
@@ -176,31 +185,40 @@ class Producer:
         """Waits for turns; empty when the producer is closed. Those that come meanwhile share a request."""
         with self._changed:
             self._changed.wait_for(lambda: self._gathered or self._is_closed)
-            return [self._gathered.popleft() for _ in range(min(MOST_TURNS, len(self._gathered)))]
+            taken, size = list[_Waiting](), 0
+            while self._gathered and len(taken) < MOST_TURNS:
+                size += len(self._gathered[0].turn)
+                if taken and size > MOST_BYTES:
+                    break
+                taken.append(self._gathered.popleft())
+            return taken
 
-    def _send_batch(self, batch: list[_Waiting]) -> None:
+    def _send_batch(self, batch: list[_Waiting], deadline_s: float) -> None:
         """Sends turns until there is an answer that stays, and hands it out."""
         from http.client import HTTPException  # noqa: PLC0415 - start-up: it costs a third of the package
 
         body = b'{"turns":[' + b",".join(waiting.turn for waiting in batch) + b"]}"
-        deadline_s, pause_s = monotonic() + self._timeout_s, FIRST_PAUSE_S
+        pause_s = FIRST_PAUSE_S
         while True:
             error: ProctorError
             try:
                 status, answer = self._post(body)
                 if status == 200:  # noqa: PLR2004 - the HTTP status
                     for waiting, found in zip(batch, answer["results"], strict=True):
-                        _hand_out(waiting.future, found)
+                        _hand_out(waiting.future, _error_of(found) if "error" in found else Decision(found))
                     return
                 error = _error_of(answer)
             except (OSError, HTTPException, ValueError, KeyError) as broken:
-                status, error = (
-                    503,
-                    ProctorError(f"{self._url.geturl()}: {broken!r}", hint="is the service up?"),
-                )
+                why = getattr(broken, "strerror", None) or repr(broken)
+                status, error = 503, ProctorError(f"{self._url.geturl()}: {why}", hint="is the service up?")
+            if status in SPLIT and len(batch) > 1:
+                half = len(batch) // 2
+                self._send_batch(batch[:half], deadline_s)
+                self._send_batch(batch[half:], deadline_s)
+                return
             if status not in RETRIED or monotonic() + pause_s > deadline_s:
                 for waiting in batch:
-                    waiting.future.set_exception(error)
+                    _hand_out(waiting.future, error)
                 return
             threading.Event().wait(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -266,14 +284,14 @@ class AsyncProducer:
         await _in_thread(self._producer.close)
 
 
-def _hand_out(future: "Future[Decision]", found: Mapping[str, Any]) -> None:
-    """Ends the future of one turn."""
+def _hand_out(future: "Future[Decision]", found: Decision | ProctorError) -> None:
+    """Ends the future of one turn, unless its caller has cancelled it; the turn counts all the same."""
     if not future.set_running_or_notify_cancel():
         return
-    if "error" in found:
-        future.set_exception(_error_of(found))
+    if isinstance(found, Decision):
+        future.set_result(found)
     else:
-        future.set_result(Decision(found))
+        future.set_exception(found)
 
 
 def _error_of(answer: Mapping[str, Any]) -> TurnError:
