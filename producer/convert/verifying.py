@@ -15,6 +15,7 @@ from producer.load.problems import Place, PlacedError
 from producer.load.source import Source
 from producer.options import CaseChoice
 from shared.contracts.case_config import CaseEntry
+from shared.contracts.prompts import Prompt
 from shared.errors import UsageError
 
 ROUNDS: Final = 5
@@ -26,13 +27,15 @@ _PROMPTS: Final = "prompts"
 _TRANSFORM: Final = "transform"
 _LISTS: Final = frozenset({_CASES, _DEFAULTS, _PROMPTS})
 _WORDS: Final[Mapping[str | int, str]] = {_CASES: "case", _PROMPTS: "prompt", _TRANSFORM: "transform"}
+UNWRITTEN: Final = Prompt(user="{{ write_the_prompt_here }}")
+"""The prompt of a bench that cannot be run before someone writes one."""
 M = TypeVar("M", bound=BaseModel)
 
 
 def usable(found: Conversion, target: Path) -> Conversion:
     """Returns a conversion without what Proctor refuses, which is listed.
 
-    Code beside the bench is not run, and a bench that has any is returned unchanged.
+    Code beside the bench is not run, and a bench that has any is returned unchanged, as one without prompts.
 
     Args:
         found: a conversion, whose files are written.
@@ -40,7 +43,8 @@ def usable(found: Conversion, target: Path) -> Conversion:
     """
     bench = found.bench
     code = (*bench.configured.values(), *(bench.prompts or ()), *(bench.test_cases_file or ()))
-    if any(not isinstance(each, str) and each.named is not None for each in code):
+    is_code = any(not isinstance(each, str) and each.named is not None for each in code)
+    if is_code or bench.prompts == [UNWRITTEN]:
         return found
     for _ in range(ROUNDS):
         problems = _problems(found, target)

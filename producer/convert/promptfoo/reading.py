@@ -105,12 +105,8 @@ class _Reader:
         self._named.env = {key: self._named.with_env(value) for key, value in env.items()}
         document = self._named.with_env(document)
         place, written = self._root, read(WrittenSuite, document)
-        strange = unknown(WrittenSuite, document)
-        for key in document:
-            if key in _UNUSUAL:
-                self.leave(place.at(key), key, _UNUSUAL[key])
-            elif key in strange and key not in _IGNORED:
-                self.leave(place.at(key), key, "promptfoo has no such key, and ignores it")
+        for key in (each for each in document if each in _UNUSUAL):
+            self.leave(place.at(key), key, _UNUSUAL[key])
         default, here = written.default_test, place.at("defaultTest")
         default = self._named.loaded(default, here) if isinstance(default, str) else default
         tests = list(self._tests(written.tests, place.at("tests")))
@@ -130,6 +126,7 @@ class _Reader:
             self._named.env,
             mapping(written.evaluate_options),
             mapping(written.nunjucks_filters),
+            [key for key in unknown(WrittenSuite, document) if key not in {*_UNUSUAL, *_IGNORED}],
         )
 
     # Providers

@@ -147,3 +147,5 @@ class Suite:
     """How it is run."""
     filters: Mapping[str, Any]
     """Filters of templates that are code."""
+    ignored: Sequence[str] = ()
+    """Keys that mean nothing."""

@@ -39,6 +39,7 @@ from producer.convert.promptfoo.written import (
     unknown,
 )
 from producer.convert.report import Conversion, ForeignFile, Left
+from producer.convert.verifying import UNWRITTEN
 from producer.load.problems import InputRow, Place
 from producer.load.problems import Path as DocumentPath
 from producer.load.yaml_text import comments_above
@@ -165,6 +166,8 @@ class _Translation:
             settings["judge_model"] = DEFAULT_GRADER
         given |= {"config": RunSettings(**settings)} if settings else {}
         self._keep_comments()
+        ignored = [f"promptfoo has no key {each}, and ignores it" for each in suite.ignored]
+        self.comments[()] = (*ignored, *self.comments.get((), ()))
         given |= {"test_cases_file": sources} if sources else {}
         given |= {"test_cases": cases} if cases else {}
         return BenchConfig(**given)
@@ -277,7 +280,7 @@ class _Translation:
             except WrongInput as error:
                 note(error.args[0])
         if not prompts:  # a bench that cannot be run before someone writes the prompt
-            prompts.append(Prompt(user="{{ write_the_prompt_here }}"))
+            prompts.append(UNWRITTEN)
         return prompts, writer.images
 
     def _chosen(

@@ -25,6 +25,7 @@ tests:
     assert:
       - {type: not-contains, value: "{{country}}", weight: 2, metric: silent}
       - {type: empty}
+passRateThreshold: 0.8
 """
 
 
@@ -42,6 +43,7 @@ def test_a_configuration_becomes_a_bench(tmp_path: Path) -> None:
     assert bench.config.test_cases[0].checks == [check]
     message = f"{file}:7: assertion empty: promptfoo has no such type"
     assert [each.message for each in found.left] == [message, message]
+    assert found.comments[()] == ("promptfoo has no key passRateThreshold, and ignores it",)
 
 
 @pytest.mark.parametrize(("grader", "judge"), [(None, DEFAULT_GRADER), ("openai:gpt-4o", DEFAULT_JUDGE)])
