@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 Check = Mapping[str, Any]
 """One check, as `proctor.check` makes it: its kind with its argument, and options."""
+Transform = Mapping[str, Any]
+"""What changes an answer before it is checked: `json_pointer`, `template`, `python` or `javascript`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +28,22 @@ class ModelConfig:
     """Options of calls, such as `max_tokens`."""
     headers: Mapping[str, str] | None = None
     """Headers of requests."""
+    model: str | None = None
+    """Name of the model at the endpoint, if the bench calls it otherwise."""
+    prices_from: Mapping[str, Mapping[str, float]] | None = None
+    """Prices from a day on, such as `2026-12-01`."""
+    transform: Transform | None = None
+    """Changes its answers before they are checked."""
+    plugin: str | None = None
+    """An installed client that asks it."""
+    python: str | None = None
+    """File beside the bench, and function, that answer instead; needs `allow_code=True`."""
+    javascript: str | None = None
+    """The same in JavaScript."""
+    config: Mapping[str, Any] | None = None
+    """What a plug-in or a file is given."""
+    env: Sequence[str] = ()
+    """Variables of the environment that a file may read."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +85,16 @@ class Case:
     """A person's verdict, `pass` or `fail`, to measure judges by."""
     outputs: Mapping[str, Any] | None = None
     """Recorded outputs by model: nothing is called then."""
+    default_checks: Literal[False] | None = None
+    """False leaves out those of the bench."""
+    paid_checks: Literal["always"] | None = None
+    """Whether checks that cost money are asked also where others failed."""
+    repeat: int | Mapping[str, int] | None = None
+    """How often it is asked; `{"times": 10, "pass": 8}`: eight of ten answers have to pass."""
+    expand: bool | None = None
+    """Whether each combination of its variables that are lists is a case."""
+    transform: Transform | None = None
+    """Changes its answers before they are checked."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +104,13 @@ class Bench:
     name: str
     """What lists and comparisons call the run."""
     _: KW_ONLY
-    cases: Sequence[Case]
+    cases: Sequence[Case] = ()
     """The test cases."""
-    models: Sequence[str] = ()
+    test_cases_file: str | Sequence[str] | None = None
+    """Files with more of them."""
+    columns: Mapping[str, str] | None = None
+    """What columns of these files are, such as `{"question": "input"}`."""
+    models: Sequence[str | Mapping[str, Any]] = ()
     """Models to evaluate; none where `run` is given an `app`."""
     system_prompt: str | None = None
     """The first message of each call."""
@@ -98,6 +130,18 @@ class Bench:
     """JSON schema of all outputs, or the path of one."""
     validators_file: str | None = None
     """File with functions that judge outputs."""
+    transform: Transform | None = None
+    """Changes all answers before they are checked."""
+    repeat: int | Mapping[str, int] | None = None
+    """How often each case is asked; see `Case.repeat`."""
+    paid_checks: Literal["always"] | None = None
+    """See `Case.paid_checks`."""
+    pairwise: Mapping[str, str] | None = None
+    """`model` and `criterion` of a judge that ranks the models, for `proctor rank`."""
+    judge_params: Mapping[str, Any] | None = None
+    """Options of calls to judges."""
+    headers: Mapping[str, str] | None = None
+    """Headers of all requests to models."""
     config: Mapping[str, Any] | None = None
     """How it is run: `concurrency`, `temperature`, `judge_model`, `repeat` and so on."""
 
@@ -108,7 +152,8 @@ class Bench:
         [{'input': 'Hi', 'checks': [{'contains': 'hi'}]}]
         """
         written: dict[str, Any] = _written(self)
-        written["test_cases"] = written.pop("cases")
+        if cases := written.pop("cases", None):
+            written["test_cases"] = cases
         if self.system_prompt is None and self.prompts is None:
             written["prompts"] = [{"id": "input", "user": "{{ input }}"}]
         return written

@@ -249,6 +249,11 @@ def closed_qa(criterion: str, **options: Unpack[JudgeOptions]) -> Check:
     return _graded({"closed_qa": criterion}, options)
 
 
+def select_best(criterion: str, **options: Unpack[JudgeOptions]) -> Check:
+    """A judge chooses it as the best of the answers of all models and prompts to its case."""
+    return _graded({"select_best": criterion}, options)
+
+
 def g_eval(criteria: str, *, steps: Sequence[str] = (), **options: Unpack[JudgeOptions]) -> Check:
     """A judge's grade by evaluation steps, which it writes first where none are given."""
     return _graded({"g_eval": {"criteria": criteria, "steps": list(steps)} if steps else criteria}, options)

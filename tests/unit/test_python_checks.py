@@ -1,6 +1,9 @@
 """Unit tests: the functions of `proctor.check` write every check that there is, as bench files have it."""
 
-from proctor import check
+from dataclasses import fields
+
+from proctor import Bench, Case, ModelConfig, check
+from shared.contracts import case_config
 from worker.validation.checks import parse_checks
 from worker.validation.checks.table import CHECK_KINDS
 
@@ -42,6 +45,7 @@ WRITTEN = (
     check.rubric("Polite.", models=["openai/gpt-4o", "openai/gpt-4o-mini"]),
     check.factuality("It is Paris.", scores={"superset": 0.6}),
     check.closed_qa("Names one city.", models=("openai/gpt-4o", "openai/gpt-4o-mini")),
+    check.select_best("Is short.", model="judge"),
     check.g_eval("Is coherent.", steps=["Look for contradictions."]),
     check.answer_relevance(),
     check.context_recall(["It is Paris."], "Paris"),
@@ -63,3 +67,13 @@ def test_the_public_functions_are_those() -> None:
     """A function that is added is listed above."""
     functions = {name for name in vars(check) if name[0].islower() and callable(vars(check)[name])}
     assert len(functions) == len(WRITTEN) - 1  # of the code, or of a file
+
+
+def test_values_have_the_fields_of_files() -> None:
+    """What a bench file may say of a bench, a case or a model can be said in Python."""
+    cases, models, bench = ({each.name for each in fields(kind)} for kind in (Case, ModelConfig, Bench))
+    settings = case_config.RunSettings.model_fields.keys() - {"repeat"}
+    assert cases == case_config.CaseEntry.model_fields.keys()
+    assert models == case_config.ModelConfig.model_fields.keys()
+    of_file = case_config.BenchConfig.model_fields.keys() - settings
+    assert bench - {"cases", "schema"} == of_file - {"test_cases", "schema_", "schema_path"}
