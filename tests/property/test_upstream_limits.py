@@ -192,11 +192,17 @@ class LimiterMachine(RuleBasedStateMachine):
 
     def compare(self) -> None:
         """Asserts that the server holds what the model holds."""
-        for name, wanted in self.model.scopes.items():
-            stored = self.client.hgetall(keys.scope_key(name))
+        pipeline = self.client.pipeline(transaction=False)
+        for name in self.model.scopes:
+            pipeline.hgetall(keys.scope_key(name))
+            pipeline.zrange(keys.permits_key(name), 0, -1, withscores=True)
+        replies = iter(pipeline.execute())
+        for (name, wanted), stored, permits in zip(self.model.scopes.items(), replies, replies, strict=True):
             there = {each: float(stored.get(each.encode(), 0)) for each in FIELDS}
-            assert there == {each: pytest.approx(getattr(wanted, each), abs=0.01) for each in FIELDS}, name
-            permits = self.client.zrange(keys.permits_key(name), 0, -1, withscores=True)
+            model = {each: float(getattr(wanted, each)) for each in FIELDS}
+            assert all(math.isclose(there[each], model[each], rel_tol=0, abs_tol=0.01) for each in FIELDS), (
+                f"{name}: {there}, but in the model {model}"
+            )
             assert {permit.decode(): until for permit, until in permits} == wanted.permits, name
 
 
