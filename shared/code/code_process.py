@@ -12,7 +12,8 @@ import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock, Thread
@@ -30,6 +31,8 @@ MOST_CASES_BYTES: Final = 256 << 20
 """The same of a list of cases."""
 USUAL_VARIABLES: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that all code has; none is a secret."""
+_LOAD: Final = 0
+"""The number of the call that loads the file; `host.py` and `host.mjs` answer it first."""
 _FOLDER: Final = Path(__file__).parent
 _LAST_WORDS: Final = 40
 """Lines of what it prints that are kept, for the reason of its end."""
@@ -37,8 +40,6 @@ _END_S: Final = 0.5
 _REAP_S: Final = 5.0
 
 Role = Literal["model", "prompt", "cases"]
-
-
 Failure = Literal["raised", "lost", "invalid", "unusable"]
 """The function raised; a connection or the process was lost, so that the same call may succeed; what came
 is no answer; the file cannot be run at all."""
@@ -85,42 +86,35 @@ class CodeProcess:
     ) -> None:
         self._name = file.name
         self._most = MOST_CASES_BYTES if role == "cases" else MOST_REPLY_BYTES
-        self._own = None if beside else TemporaryDirectory(prefix="proctor-code-", ignore_cleanup_errors=True)
-        folder = beside or Path(self._own.name if self._own else "")
-        if self._own:
+        self._own = ExitStack()
+        if beside is None:
+            own = TemporaryDirectory(prefix="proctor-code-", ignore_cleanup_errors=True)
+            folder = Path(self._own.enter_context(own))
             (folder / file.name).write_text(file.source, encoding="utf-8")
-        self._waiting = dict[int, Future[Any]]()
-        self._ready: Future[Any] = Future()
+        else:
+            folder = beside
+        self.ready: Future[Any] = Future()
+        """Ends when the file is loaded; with `CodeFailedError` if it cannot be."""
+        self._waiting = {_LOAD: self.ready}
         self._last_words = deque[bytes](maxlen=_LAST_WORDS)
-        self._lock, self._calls = Lock(), 0
+        self._lock, self._numbers = Lock(), count(_LOAD + 1)
         self.has_ended = False
         """Whether no further call can be made."""
         try:
             self._process, self._life = _started(file, folder, environment, memory_bytes)
         except CodeFailedError:
-            self._clean()
+            self._own.close()
             raise
-        start = {
-            "path": str(folder / file.name),
-            "function": file.function,
-            "role": role,
-            "options": options or {},
-        }
+        start = {"path": str(folder / file.name), "function": file.function, "role": role}
         Thread(target=self._listen, name=f"code {file.name}", daemon=True).start()
         Thread(target=self._keep_words, name=f"code {file.name} words", daemon=True).start()
-        self._send(start)
-
-    @property
-    def ready(self) -> "Future[Any]":
-        """Ends when the file is loaded; with `CodeFailedError` if it cannot be."""
-        return self._ready
+        self._send(start | {"options": options or {}})
 
     def call(self, arguments: Sequence[Any]) -> "Future[Any]":
         """Calls the function with JSON values; the result is what it returns, or a `CodeFailedError`."""
-        found: Future[Any] = Future()
+        number, found = next(self._numbers), Future[Any]()
         with self._lock:
-            self._calls += 1
-            number, self._waiting[self._calls] = self._calls, found
+            self._waiting[number] = found
         if self.has_ended or not self._send({"id": number, "arguments": list(arguments)}):
             self._fail(CodeFailedError(f"{self._name}: its process has ended", "lost"))
         return found
@@ -161,7 +155,7 @@ class CodeProcess:
             for pipe in (self._process.stdin, self._process.stdout):
                 with suppress(OSError):
                     _pipe(pipe).close()
-            self._clean()
+            self._own.close()
 
     def _take_replies(self, pipe: IO[bytes]) -> str:
         """Hands answers over; returns what is wrong with the last one, nothing at the end."""
@@ -170,15 +164,13 @@ class CodeProcess:
                 is_long = len(line) >= self._most
                 return f"answered with more than {self._most >> 20} MiB" if is_long else ""
             reply = json.loads(line)
-            if reply.get("ready"):
-                self._ready.set_result(None)
-                continue
+            number = reply["id"]
             with self._lock:
-                found = self._waiting.pop(reply["id"], None) if "id" in reply else self._ready
+                found = self._waiting.pop(number, None)
             if found is None or found.done() or not found.set_running_or_notify_cancel():
                 continue  # given up by its caller
             if "error" in reply:
-                found.set_exception(_failure(self._name, reply, is_unusable=found is self._ready))
+                found.set_exception(_failure(self._name, reply, is_unusable=number == _LOAD))
             else:
                 found.set_result(reply["value"])
         return ""
@@ -194,8 +186,8 @@ class CodeProcess:
     def _fail(self, error: CodeFailedError) -> None:
         """Ends all calls under way."""
         with self._lock:
-            left, self._waiting = [*self._waiting.values(), self._ready], {}
-        for each in left:
+            left, self._waiting = self._waiting, {}
+        for each in left.values():
             if not each.done() and each.set_running_or_notify_cancel():
                 each.set_exception(error)
 
@@ -204,10 +196,6 @@ class CodeProcess:
         with _pipe(self._process.stderr) as pipe, suppress(OSError, ValueError):
             while line := pipe.readline(1 << 12):
                 self._last_words.append(line)
-
-    def _clean(self) -> None:
-        if self._own:
-            self._own.cleanup()
 
 
 def _failure(name: str, reply: Mapping[str, Any], *, is_unusable: bool) -> CodeFailedError:

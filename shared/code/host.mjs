@@ -4,6 +4,7 @@ import readline from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
 const REPLIES_FD = 3;
+const LOAD = 0;
 
 function answer(reply) {
   let line;
@@ -65,9 +66,9 @@ for await (const line of readline.createInterface({ input: process.stdin })) {
     role = start.role;
     target = await load(start);
   } catch (error) {
-    answer(failure(error));
+    answer({ id: LOAD, ...failure(error) });
     process.exit(1);
   }
-  answer({ ready: true });
+  answer({ id: LOAD, value: null });
 }
 process.exit(0);

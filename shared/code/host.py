@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 REPLIES_FD = 3
+LOAD = 0
+"""The number that answers whether the file was loaded."""
 THREADS = 64
 """Calls of plain functions at a time; whoever calls keeps to it."""
 USUAL = {"model": "call_api", "prompt": "create_prompt", "cases": "generate_tests"}
@@ -135,7 +137,7 @@ async def main() -> None:
     try:
         function = load(start["path"], start["function"], start["role"])
     except BaseException as error:  # noqa: BLE001 - whatever its import raises
-        answer(failure(error))
+        answer({"id": LOAD, **failure(error)})
         return
 
     def read() -> None:
@@ -143,7 +145,7 @@ async def main() -> None:
             loop.call_soon_threadsafe(lines.put_nowait, line)
         os._exit(0)
 
-    answer({"ready": True})
+    answer({"id": LOAD, "value": None})
     threading.Thread(target=read, daemon=True).start()
     await serve(function, lines)
 
