@@ -34,6 +34,8 @@ class ModelConfig:
     """Prices from a day on, such as `2026-12-01`."""
     transform: Transform | None = None
     """Changes its answers before they are checked."""
+    prompts: Sequence[str] = ()
+    """The prompts that it is sent; empty: all."""
     plugin: str | None = None
     """An installed client that asks it."""
     python: str | None = None
@@ -91,6 +93,8 @@ class Case:
     """Whether checks that cost money are asked also where others failed."""
     repeat: int | Mapping[str, int] | None = None
     """How often it is asked; `{"times": 10, "pass": 8}`: eight of ten answers have to pass."""
+    only: Mapping[str, Sequence[str]] | None = None
+    """The `models` and `prompts` that it is put to; None: all."""
     expand: bool | None = None
     """Whether each combination of its variables that are lists is a case."""
     transform: Transform | None = None
