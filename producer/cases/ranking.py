@@ -76,27 +76,10 @@ class PairVerdict(NamedTuple):
     """`A`, `B`, `tie`, or None: the judge did not answer, or its reply has no choice."""
 
 
-class Ranked(NamedTuple):
-    """One competitor."""
-
-    name: str
-    wins: int
-    """Pairs in which its answer was preferred in both orders."""
-    losses: int
-    ties: int
-    strength: tuple[float, float, float]
-    """Probability that its answer is preferred to that of an average competitor, with its 95% interval."""
-
-    @property
-    def win_rate(self) -> Rate:
-        """Wins among all pairs."""
-        return wilson(self.wins, self.wins + self.losses + self.ties)
-
-
 class Ranking(NamedTuple):
     """All competitors."""
 
-    table: Sequence[Ranked]
+    table: Sequence[RankedModel]
     """The strongest first."""
     pairs: int
     """Pairs that were judged in both orders."""
@@ -122,17 +105,7 @@ class Ranking(NamedTuple):
             unclear=self.unclear,
             smoothed=self.is_smoothed,
             position=JudgePosition(self.prefers_first.rounded(), self.agrees.rounded()),
-            table=tuple(
-                RankedModel(
-                    name=each.name,
-                    wins=each.wins,
-                    losses=each.losses,
-                    ties=each.ties,
-                    win_rate=each.win_rate.rounded(),
-                    strength=RankedStrength(*(round(part, 4) for part in each.strength)),
-                )
-                for each in self.table
-            ),
+            table=tuple(self.table),
         )
 
 
@@ -179,13 +152,13 @@ def rank(
     strengths = fit(names, {pair: score / 2 for pair, score in scores.items()})
     decided = [verdict.winner for both in complete for verdict in both if verdict.winner != "tie"]
     same = sum(len({_preferred(verdict) for verdict in both}) == 1 for both in complete)
+    beats = {name: strengths.beats_average(name) for name in names if complete}
     table = [
-        Ranked(name, wins[name], losses[name], ties[name], strengths.beats_average(name))
-        for name in names
-        if complete
+        _ranked(name, (wins[name], losses[name], ties[name]), beats[name])
+        for name in sorted(beats, key=lambda each: -beats[each][0])
     ]
     return Ranking(
-        sorted(table, key=lambda each: -each.strength[0]),
+        table,
         len(complete),
         sum(equal.values()),
         unclear,
@@ -193,6 +166,13 @@ def rank(
         wilson(same, len(complete)),
         strengths.is_smoothed,
     )
+
+
+def _ranked(name: str, ends: tuple[int, int, int], strength: tuple[float, float, float]) -> RankedModel:
+    """The row of one competitor, by its wins, losses and ties."""
+    wins, losses, ties = ends
+    rounded = RankedStrength(*(round(part, 4) for part in strength))
+    return RankedModel(name, wins, losses, ties, wilson(wins, sum(ends)).rounded(), rounded)
 
 
 def _in_pairs(verdicts: Iterable[PairVerdict]) -> tuple[list[tuple[PairVerdict, ...]], int]:

@@ -140,8 +140,8 @@ def _print_table(session: Session, ranking: str, found: Ranking, by: By) -> None
             str(each.wins),
             str(each.losses),
             str(each.ties),
-            percent(each.strength[0]),
-            f"{percent(each.strength[1])} to {percent(each.strength[2])}",
+            percent(each.strength.value),
+            f"{percent(each.strength.low)} to {percent(each.strength.high)}",
         )
         for place, each in enumerate(found.table, 1)
     ]

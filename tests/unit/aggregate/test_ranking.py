@@ -107,12 +107,12 @@ def test_a_judge_who_prefers_a_position_prefers_nobody() -> None:
     """All pairs are ties, both are as strong, and the bias stands beside it."""
     biased = rank(["a", "b"], verdicts_of("biased"))
     assert [(each.wins, each.losses, each.ties) for each in biased.table] == [(0, 0, 10)] * 2
-    assert {each.strength[0] for each in biased.table} == {0.5}
+    assert {each.strength.value for each in biased.table} == {0.5}
     assert (biased.prefers_first.value, biased.agrees.value) == (1.0, 0.0)
     fair = rank(["b", "a"], verdicts_of("fair"))
     assert [(each.name, each.wins) for each in fair.table] == [("a", 10), ("b", 0)]
     assert (fair.prefers_first.value, fair.agrees.value, fair.is_smoothed) == (0.5, 1.0, True)
-    low, high = fair.table[0].strength[1], fair.table[1].strength[2]
+    low, high = fair.table[0].strength.low, fair.table[1].strength.high
     assert low > high
 
 

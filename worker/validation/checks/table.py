@@ -1,8 +1,6 @@
-"""The table of checks: one row for each kind, in the order of the documentation.
+"""The table of checks: one row for each kind, in the order of the documentation."""
 
-It is longer than 500 lines because a row has a line for each of its properties.
-"""
-
+from functools import partial
 from typing import Any, Final, Literal
 
 from shared.contracts.transform_config import FunctionName, JavaScript
@@ -66,59 +64,60 @@ from worker.validation.checks.texts import (
 )
 from worker.validation.checks.xml import XML_OPTIONS, Elements, xml
 
+_text: Final = partial(CheckKind, argument=PartOfText, options=TEXT_OPTIONS)
+"""Compares the output with a text."""
+_bound: Final = partial(CheckKind, argument=Amount, reads_text=False)
+"""Holds a figure of the call against a bound."""
+_judged: Final = partial(
+    CheckKind, argument=PartOfText, options=JUDGE_OPTIONS, is_scored=True, at_least=AT_LEAST
+)
+"""Asks judges for a score."""
+
 ROWS: Final = (
-    CheckKind(
+    _text(
         "equals",
         "the output is the text",
         "{equals: Paris, ignore_case: true}",
         "PARIS",
         argument=Text,
-        options=TEXT_OPTIONS,
         run=equals,
     ),
-    CheckKind(
+    _text(
         "contains",
         "the text is somewhere in the output",
         "{contains: Paris}",
         "The capital is Paris.",
-        argument=PartOfText,
-        options=TEXT_OPTIONS,
         run=contains,
     ),
-    CheckKind(
+    _text(
         "contains_all",
         "each of the texts is in the output",
         "{contains_all: [Paris, Seine]}",
         "Paris lies on the Seine.",
         argument=TextList,
-        options=TEXT_OPTIONS,
         run=contains_all,
     ),
-    CheckKind(
+    _text(
         "contains_any",
         "at least one of the texts is in the output",
         "{contains_any: [Paris, Lutetia]}",
         "Lutetia",
         argument=TextList,
-        options=TEXT_OPTIONS,
         run=contains_any,
     ),
-    CheckKind(
+    _text(
         "starts_with",
         "the output begins with the text",
         "{starts_with: 'Yes'}",
         "Yes, of course.",
-        argument=PartOfText,
-        options=TEXT_OPTIONS,
         run=starts_with,
     ),
-    CheckKind(
+    _text(
         "one_of",
         "the output is one of the texts",
         "{one_of: [positive, negative]}",
         "negative",
         argument=AnyTextList,
-        options=TEXT_OPTIONS,
         run=one_of,
     ),
     CheckKind(
@@ -198,43 +197,35 @@ ROWS: Final = (
         run=max_tokens_used,
         reads_text=False,
     ),
-    CheckKind(
+    _bound(
         "max_latency_s",
         "the answer took at most this many seconds",
         "{max_latency_s: 5}",
         "Paris",
-        argument=Amount,
         run=max_latency_s,
-        reads_text=False,
     ),
-    CheckKind(
+    _bound(
         "max_first_token_s",
         "the first token, of text or reasoning, came after at most this many seconds",
         "{max_first_token_s: 1.5}",
         "Paris",
-        argument=Amount,
         run=max_first_token_s,
         needs_stream=True,
-        reads_text=False,
     ),
-    CheckKind(
+    _bound(
         "min_tokens_per_s",
         "after the first token, at least this many tokens came per second",
         "{min_tokens_per_s: 20}",
         "Paris",
-        argument=Amount,
         run=min_tokens_per_s,
         needs_stream=True,
-        reads_text=False,
     ),
-    CheckKind(
+    _bound(
         "max_cost",
         "the answer cost at most this many US dollars",
         "{max_cost: 0.01}",
         "Paris",
-        argument=Amount,
         run=max_cost,
-        reads_text=False,
     ),
     CheckKind(
         "rouge_l",
@@ -254,23 +245,21 @@ ROWS: Final = (
         run=rouge_1,
         is_scored=True,
     ),
-    CheckKind(
+    _text(
         "levenshtein",
         "the similarity (1 minus edit distance by length of the longer text) reaches `at_least`",
         "{levenshtein: Paris, at_least: 0.8}",
         "Pariss",
         argument=Text,
-        options=TEXT_OPTIONS,
         run=levenshtein,
         is_scored=True,
     ),
-    CheckKind(
+    _text(
         "edit_distance",
         "at most `max` characters have to be changed to make the output the text",
         "{edit_distance: {text: Paris, max: 2}}",
         "Pariss",
         argument=Edits,
-        options=TEXT_OPTIONS,
         run=few_edits,
         title=edits_title,
     ),
@@ -362,100 +351,75 @@ ROWS: Final = (
         asks=SIMILAR,
         is_scored=True,
     ),
-    CheckKind(
+    _judged(
         "rubric",
         "a judge's score for this criterion reaches `at_least` (default 0.7); asks `model`, or a panel",
         "{rubric: Names the capital and nothing else., model: openai/gpt-4o-mini, at_least: 0.8}",
         "Paris",
-        argument=PartOfText,
         options=RUBRIC_OPTIONS,
-        is_scored=True,
         asks=RUBRIC,
-        at_least=AT_LEAST,
     ),
-    CheckKind(
+    _judged(
         "factuality",
         "a judge finds that the facts of the output agree with the expected statement, by `scores`",
         "{factuality: The capital of France is Paris., model: openai/gpt-4o-mini}",
         "It is Paris, on the Seine.",
-        argument=PartOfText,
         options={**JUDGE_OPTIONS, **FACTUALITY_OPTIONS},
-        is_scored=True,
         asks=FACTUALITY,
-        at_least=AT_LEAST,
     ),
-    CheckKind(
+    _judged(
         "closed_qa",
         "a judge says yes: as an answer to the input, the output meets the criterion",
         "{closed_qa: Names one city., model: openai/gpt-4o-mini}",
         "Paris",
-        argument=PartOfText,
-        options=JUDGE_OPTIONS,
-        is_scored=True,
         asks=CLOSED_QA,
-        at_least=AT_LEAST,
     ),
-    CheckKind(
+    _judged(
         "g_eval",
         "a judge's grade by steps, which are given or written once by the judge, reaches `at_least`",
         "{g_eval: {criteria: Is coherent., steps: [Look for contradictions.]}, model: openai/gpt-4o-mini}",
         "Paris is the capital of France.",
         argument=GEvalArgument,
-        options=JUDGE_OPTIONS,
-        is_scored=True,
         asks=G_EVAL,
-        at_least=AT_LEAST,
         title=g_eval_title,
     ),
-    CheckKind(
+    _judged(
         "answer_relevance",
         "the share of its statements that address the question, which is the input or the argument",
         "{answer_relevance: '{{ question }}', model: openai/gpt-4o-mini}",
         "It is Paris.",
         argument=PartOfText | None,
-        options=JUDGE_OPTIONS,
-        is_scored=True,
         takes_bare_word=True,
         asks=ANSWER_RELEVANCE,
-        at_least=AT_LEAST,
     ),
-    CheckKind(
+    _judged(
         "context_recall",
         "the share of the statements of an expected answer that the context has",
         "{context_recall: {context: '{{ context }}', expected: It is Paris.}, model: openai/gpt-4o-mini}",
         "Paris",
         argument=RecallArgument,
-        options=JUDGE_OPTIONS,
-        is_scored=True,
         asks=CONTEXT_RECALL,
         transform=transform_of_context,
-        at_least=AT_LEAST,
         title=recall_title,
     ),
-    CheckKind(
+    _judged(
         "context_precision",
         "the passages of the context that are useful for the question come first, as their average precision",
         "{context_precision: '{{ context }}', model: openai/gpt-4o-mini}",
         "Paris",
         argument=PrecisionArgument,
-        options=JUDGE_OPTIONS,
-        is_scored=True,
         asks=CONTEXT_PRECISION,
         transform=transform_of_context,
-        at_least=AT_LEAST,
         title=kind_title,
     ),
-    CheckKind(
+    _judged(
         "context_faithfulness",
         "the share of the claims of the output that follow from the context",
         "{context_faithfulness: '{{ context }}', model: openai/gpt-4o-mini}",
         "Paris",
         argument=Context,
-        options=JUDGE_OPTIONS,
-        is_scored=True,
         asks=CONTEXT_FAITHFULNESS,
         transform=transform_of_context,
-        at_least=AT_LEAST,
         title=kind_title,
     ),
     CheckKind(
