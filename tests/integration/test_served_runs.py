@@ -158,6 +158,7 @@ def test_what_is_kept_is_bounded(inline_worker: InlineWorker, redis_client: "red
         runs.fold([micro])
     kept = everything(redis_client)
     assert [row.row.index for row in kept] == list(range(220, 320))
+    assert ServedStream(redis_client, "live").state(now_ms()).per_s > 100 / 60, "more a minute than are kept"
     assert set(redis_client.hkeys(keys.requests_key("live"))) == {b"c%d" % at for at in range(220, 320)}
     assert redis_client.zcard(keys.served_threads_key("live")) == 320
     assert 0 < redis_client.pttl(keys.served_turns_key("live")) <= 60_000
