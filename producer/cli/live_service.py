@@ -2,31 +2,37 @@
 
 import asyncio
 import dataclasses
+import logging
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
+from aiohttp import web
 from msgspec import Struct
 from msgspec.structs import replace
 
+from producer.access import Access
 from producer.cli.local.local_workers import LocalWorkers
 from producer.cli.options.choices import read_live_run
 from producer.cli.options.run_options import ModelOptions
 from producer.cli.options.shared_options import ServedOptions
 from producer.cli.session import Session
 from producer.forecasts import MissingKeys, missing_keys
-from producer.http_server import in_thread, stop_signal
+from producer.http_server import in_thread, listening, stop_signal
 from producer.serve import http_service
 from producer.serve.log_lines import log_to_stderr
 from producer.serve.tokens import DEFAULT_NAMESPACE, Tokens, new_token, read_tokens
 from shared.contracts.turn_vocabulary import SummaryPolicy
+from shared.errors import ProctorError
 from shared.kinds import TURNS, Kind
 from shared.ledger import Keep
 from shared.settings import variable_of
+
+logger = logging.getLogger(__name__)
 
 
 class ServeReady(Struct, frozen=True):
@@ -36,6 +42,7 @@ class ServeReady(Struct, frozen=True):
     token: str | None
 
 
+CARE_S = 1.0
 SWITCH_S = 0.0005
 """How long a thread with an answer of Redis waits for the event loop: Python's own 5 ms would be spent
 several times on the way of a turn."""
@@ -147,7 +154,7 @@ def serve(
         async def until_signalled() -> None:
             """Serves until SIGINT or SIGTERM."""
             stop = stop_signal()
-            async with http_service.running(access, options, *address, workers.care) as url:
+            async with _running(access, options, *address, workers.care) as url:
                 ready = ServeReady(url, asked.token)
                 if session.options.json:
                     session.output.document(ready)
@@ -169,6 +176,52 @@ def serving(session: Session, address: tuple[str, int], asked: Requested) -> Ite
         InfrastructureError: the port cannot be had.
     """
     access = session.access.connect()
-    with in_thread(lambda: http_service.running(access, asked.options, *address), "serve") as url:
+    with in_thread(lambda: _running(access, asked.options, *address), "serve") as url:
         session.output.note(f"serve    {shown(ServeReady(url, asked.token))}")
         yield
+
+
+@asynccontextmanager
+async def _running(
+    access: Access,
+    options: http_service.ServeOptions,
+    host: str,
+    port: int,
+    care: Callable[[], object] = bool,
+) -> AsyncIterator[str]:
+    """Serves while the block runs; yields the base URL.
+
+    Args:
+        access: access to Redis, connected.
+        options: how turns are taken.
+        host: address to listen on.
+        port: where to listen; 0 takes a free one.
+        care: called each second in a thread; what it raises is logged.
+
+    Raises:
+        InfrastructureError: the port cannot be had.
+    """
+    service = http_service.Service(access, options)
+    app = web.Application(middlewares=[service.guard], client_max_size=options.max_body_bytes)
+    app.add_routes(service.routes())
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=options.grace_s)
+
+    async def take_care() -> None:
+        """Follows the masters that sentinels name, and does what the caller wants to be done."""
+        while True:
+            await asyncio.sleep(CARE_S)
+            try:
+                await asyncio.to_thread(access.follow_masters)
+                await asyncio.to_thread(care)
+            except ProctorError as error:
+                logger.warning("workers", extra={"reason": error.message})
+
+    try:
+        async with listening(runner, host, port) as url:
+            service.start()
+            caring = asyncio.create_task(take_care())
+            yield url
+            caring.cancel()
+            await service.drain()
+    finally:
+        await service.close()

@@ -68,6 +68,12 @@ def event(name: str, data: bytes) -> Event:
     return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
 
 
+def event_of(name: str, document: web.Response) -> Event:
+    """Writes the event of a document that would have been the answer."""
+    assert isinstance(document.body, bytes)  # noqa: S101 - `reply` makes it of bytes
+    return event(name, document.body)
+
+
 class SentAnswer:
     r"""What a caller has been sent of an answer.
 
@@ -183,9 +189,7 @@ async def stream(request: web.Request, turn: StreamedTurn) -> web.StreamResponse
                 await response.write(each)
         if not response.prepared:
             return last
-        assert isinstance(last.body, bytes)  # noqa: S101 - `reply` makes it of bytes
-        name = "done" if last.status == web.HTTPOk.status_code else "error"
-        await response.write(event(name, last.body))
+        await response.write(event_of("done" if last.status == web.HTTPOk.status_code else "error", last))
         await response.write_eof()
     return response
 

@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Final
+from typing import Final, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -19,11 +19,10 @@ from producer import api, api_async
 from producer.access import Access
 from producer.documents import as_json
 from producer.following.events import as_line
-from producer.http_server import listening
 from producer.load.source import Source
 from producer.options import SubmitOptions, SubmittedRun
 from producer.serve.chat_packets import ChatPacket, read_packet, reply_of
-from producer.serve.event_streams import PieceQueue, StreamedTurn, stream, wants_events
+from producer.serve.event_streams import PieceQueue, StreamedTurn, event_of, stream, wants_events
 from producer.serve.gatherer import Gatherer, Waiting
 from producer.serve.metrics import ServeMetrics, route_of
 from producer.serve.micro_runs import MicroRuns, ServedTurn
@@ -53,7 +52,6 @@ from shared.ledger import Keep
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json"})
 """What is answered without a token."""
 NAMESPACE: Final = "namespace"
-CARE_S: Final = 1.0
 FILE: Final = "input"
 """What a body is called that is submitted as a run and has no name."""
 REMOVALS: Final = 40
@@ -62,6 +60,7 @@ REMOVAL_PAUSE_S: Final = 0.05
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -262,7 +261,9 @@ class Service:
         thread = path_of(request).thread
         for attempt in range(REMOVALS):
             try:
-                await asyncio.to_thread(remove_thread, self._access, request[NAMESPACE], thread, condition)
+                await self._within_deadline(
+                    request, partial(remove_thread, self._access, request[NAMESPACE], thread, condition)
+                )
                 return web.Response(status=204)
             except RunStateError:  # turns of others are being decided, which takes some milliseconds
                 if attempt == REMOVALS - 1:
@@ -278,14 +279,17 @@ class Service:
         kind = next((each for each in all_kinds() if each.name == query.kind), None)
         if kind is None and query.kind is not None:
             raise web.HTTPBadRequest(reason=f"kind is one of {', '.join(map(str, all_kinds()))}")
-        submitted = await asyncio.to_thread(
-            _submit_content,
-            self._access,
-            content,
-            request[NAMESPACE],
-            kind=kind,
-            name=query.name,
-            idempotency_key=key,
+        submitted = await self._within_deadline(
+            request,
+            partial(
+                _submit_content,
+                self._access,
+                content,
+                request[NAMESPACE],
+                kind=kind,
+                name=query.name,
+                idempotency_key=key,
+            ),
         )
         await asyncio.to_thread(self._options.on_run, submitted.kind)
         location = f"/v1/runs/{submitted.run}"
@@ -302,9 +306,13 @@ class Service:
         run = await self._own_run(request)
         response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: "text/event-stream"})
         await response.prepare(request)
-        async for event in api_async.follow(self._access, run):
-            await response.write(f"data: {as_line(event)}\n\n".encode())
-        await response.write_eof()
+        with suppress(ConnectionResetError):  # its caller has left
+            try:
+                async for event in api_async.follow(self._access, run):
+                    await response.write(f"data: {as_line(event)}\n\n".encode())
+            except ProctorError as error:
+                await response.write(event_of("error", of_error(error)))
+            await response.write_eof()
         return response
 
     def _deadline_s(self, request: web.Request) -> float:
@@ -335,6 +343,17 @@ class Service:
                 return await request.read()
         except TimeoutError:
             raise web.HTTPRequestTimeout(reason="the body did not come within the deadline") from None
+
+    async def _within_deadline(self, request: web.Request, call: Callable[[], T]) -> T:
+        """Makes a call that waits for a Redis that is away; its caller waits no longer than the deadline."""
+        deadline_s = self._deadline_s(request)
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await asyncio.to_thread(call)
+        except TimeoutError:
+            raise web.HTTPGatewayTimeout(
+                reason=f"Redis did not answer within {deadline_s:g} s; it may still be done"
+            ) from None
 
     async def _own_run(self, request: web.Request) -> str:
         """Returns the run of a request, which is of its namespace.
@@ -454,45 +473,3 @@ def _waits(request: web.Request) -> bool:
     if text not in {"0", "1"}:
         raise web.HTTPBadRequest(reason="wait is 0 or 1")
     return text == "1"
-
-
-@asynccontextmanager
-async def running(
-    access: Access, options: ServeOptions, host: str, port: int, care: Callable[[], object] = bool
-) -> AsyncIterator[str]:
-    """Serves while the block runs; yields the base URL.
-
-    Args:
-        access: access to Redis, connected.
-        options: how turns are taken.
-        host: address to listen on.
-        port: where to listen; 0 takes a free one.
-        care: called each second in a thread; what it raises is logged.
-
-    Raises:
-        InfrastructureError: the port cannot be had.
-    """
-    service = Service(access, options)
-    app = web.Application(middlewares=[service.guard], client_max_size=options.max_body_bytes)
-    app.add_routes(service.routes())
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=options.grace_s)
-
-    async def take_care() -> None:
-        """Follows the masters that sentinels name, and does what the caller wants to be done."""
-        while True:
-            await asyncio.sleep(CARE_S)
-            try:
-                await asyncio.to_thread(access.follow_masters)
-                await asyncio.to_thread(care)
-            except ProctorError as error:
-                logger.warning("workers", extra={"reason": error.message})
-
-    try:
-        async with listening(runner, host, port) as url:
-            service.start()
-            caring = asyncio.create_task(take_care())
-            yield url
-            caring.cancel()
-            await service.drain()
-    finally:
-        await service.close()

@@ -136,7 +136,7 @@ _BODY: Final = (
     (408, "The body did not come within the deadline.", "ErrorReply"),
     (413, "The body is too large.", "ErrorReply"),
 )
-_LATE: Final = (504, "Not decided before the deadline; the turns count.", "ErrorReply")
+_LATE: Final = (504, "Not done before the deadline; turns count all the same.", "ErrorReply")
 _CONFLICT: Final = (409, "The thread is in another state, or the request id has other content.", "ErrorReply")
 _REFUSED: Final = (422, "The turn could not be decided.", "ErrorReply")
 _OPEN: Final[list[Any]] = []
@@ -256,12 +256,13 @@ _PATHS: Final[Object] = {
         "delete": {
             "operationId": "removeThread",
             "summary": "Remove a thread.",
-            "parameters": [_THREAD, _parameter("If-Match", "header", "Only in this state.")],
+            "parameters": [_THREAD, _parameter("If-Match", "header", "Only in this state."), _TIMEOUT],
             "responses": _answers(
                 (204, "It is gone.", ""),
                 (404, "There is no such thread.", "ErrorReply"),
                 (409, "Turns of the namespace are being decided.", "ErrorReply"),
                 (412, "It is in another state.", "ErrorReply"),
+                _LATE,
                 *_ERRORS,
             ),
         },
@@ -274,10 +275,11 @@ _PATHS: Final[Object] = {
                 _parameter("name", "query", "What people call the run."),
                 _parameter("kind", "query", "What the file describes [default: detected].", _KINDS),
                 _parameter("Idempotency-Key", "header", "The same key again returns the same run."),
+                _TIMEOUT,
             ],
             "requestBody": {"required": True, "content": {"application/octet-stream": _ANY}},
             "responses": _linked(
-                _answers((202, "Submitted.", "SubmitDocument"), _CONFLICT, *_BODY, *_ERRORS),
+                _answers((202, "Submitted.", "SubmitDocument"), _CONFLICT, _LATE, *_BODY, *_ERRORS),
                 202,
                 "getRun",
                 "run",

@@ -42,7 +42,7 @@ def read_thread(access: Access, namespace: str, thread: str) -> ThreadReply:
     Raises:
         UnknownThreadError: there is no such thread.
     """
-    state = ThreadStore(access.client, patience_s=access.settings.patience_s).state(namespace, thread)
+    state = _store(access).state(namespace, thread)
     if not state:
         raise UnknownThreadError(f"there is no thread {thread!r}")
     etag, memento = public_state(state)
@@ -76,17 +76,20 @@ def remove_thread(access: Access, namespace: str, thread: str, condition: str) -
     found = read_thread(access, namespace, thread)
     if not names_etag(condition, found.etag):
         raise ConditionError(f"the thread is at {found.etag}, not at {condition}")
-    store = ThreadStore(access.client, patience_s=access.settings.patience_s)
-    access.ledger.forget(namespace, [thread], store.request_ids(namespace, {thread}))
+    access.ledger.forget(namespace, [thread], _store(access).request_ids(namespace, {thread}))
 
 
 def decide_only(access: Access, namespace: str, turn: AcceptedTurn, summary_policy: str) -> ServedTurn:
     """Decides a turn on the state that its thread has now, and stores nothing."""
-    store = ThreadStore(access.client, patience_s=access.settings.patience_s)
     policy = RunPolicy(f"simulated-{token_hex(4)}", now_ms(), summary_policy)
     batch = Batch(policy, 0, pack_batch([0], [turn.line]))
-    state = store.state(namespace, turn.thread)
+    state = _store(access).state(namespace, turn.thread)
     outcome = decide_thread(thread=turn.thread, state=state, batches=[batch], known={})
     [block] = outcome.blocks
     [line] = expand(block.codes, block.lines)
     return served(TurnRow(0, block.codes[0], line, 0, 0, 1))
+
+
+def _store(access: Access) -> ThreadStore:
+    """Returns what reads threads; a caller who waits is told at once that Redis is away."""
+    return ThreadStore(access.client, patience_s=0.0)
