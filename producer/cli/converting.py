@@ -7,7 +7,7 @@ from producer.cli.session import Session
 from producer.convert.bench_text import bench_text
 from producer.convert.foreign_formats import convert
 from producer.convert.report import Conversion, ForeignFile
-from producer.convert.verifying import usable
+from producer.convert.verifying import rebased, usable
 from producer.text import plural
 from shared.errors import UsageError
 
@@ -26,7 +26,7 @@ def convert_file(
     if file.is_dir():
         raise UsageError(f"{file} is a folder", hint="name the file in it, such as promptfooconfig.yaml")
     target = output or file.with_suffix(".bench.yaml")
-    found = convert(ForeignFile(file, target.parent), name)
+    found = rebased(convert(ForeignFile(file, target.parent), name), file, target)
     if output is None:
         found = found if found.files else usable(found, target)
         session.output.data(_text(found).removesuffix("\n"))

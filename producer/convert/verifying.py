@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
@@ -14,12 +14,16 @@ from producer.load.problems import Path as DocumentPath
 from producer.load.problems import Place, PlacedError
 from producer.load.source import Source
 from producer.options import CaseChoice
-from shared.contracts.case_config import CaseEntry
+from shared.contracts.case_config import BenchConfig, CaseEntry
 from shared.contracts.prompts import Prompt
 from shared.errors import UsageError
 
 ROUNDS: Final = 5
 """How often what is refused is taken out."""
+NAME_CHARS: Final = 1_000
+"""The longest path that is looked for."""
+_PATHS: Final = frozenset({"file", "python", "javascript", "images", "schema", "test_cases_file"})
+"""Keys of benches that name files."""
 _CASES: Final = "test_cases"
 _CHECKS: Final = "checks"
 _DEFAULTS: Final = "default_checks"
@@ -57,6 +61,39 @@ def usable(found: Conversion, target: Path) -> Conversion:
             return found._replace(left=(*found.left, *left))
         found = _without(found, refused)
     return found
+
+
+def rebased(found: Conversion, source: Path, target: Path) -> Conversion:
+    """Returns a conversion whose paths begin at the folder of the bench.
+
+    Args:
+        found: a conversion, whose paths begin at the folder of the foreign file.
+        source: the foreign file.
+        target: where the bench will stand.
+
+    Raises:
+        UsageError: it names a file that a bench there cannot read.
+    """
+    folder, base = source.resolve().parent, target.resolve().parent
+    if folder == base:
+        return found
+
+    def moved(value: Any, key: str = "") -> Any:
+        """A value of the bench with the paths in it."""
+        if isinstance(value, dict):
+            return {name: moved(each, name) for name, each in value.items()}
+        if isinstance(value, list):
+            return [moved(each, key) for each in value]
+        path = str(value).partition(":")[0] if key in _PATHS else ""
+        if not 0 < len(path) < NAME_CHARS or not (folder / path).is_file():
+            return value
+        if not folder.is_relative_to(base):
+            hint = f"write the bench into {source.parent}, or above it"
+            raise UsageError(f"a bench in {target.parent} cannot name {path}, which is elsewhere", hint=hint)
+        return f"{folder.relative_to(base).as_posix()}/{value}"
+
+    document = found.bench.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return found._replace(bench=BenchConfig.model_validate(moved(document)))
 
 
 def _problems(found: Conversion, target: Path) -> list[tuple[Place, str]]:

@@ -56,6 +56,11 @@ SUFFIX: Final = "prompt_suffix"
 """Variables with what a test writes before and behind prompts."""
 MOST_CONCURRENCY: Final = 100
 _NAME_CHARS: Final = 80
+_OPTIONS: Final[Mapping[str, str]] = {
+    "storeOutputAs": "cases do not see answers to others: write a conversation as `messages`",
+    "transformVars": "variables are not changed by code: write them as prompts need them",
+}
+"""Options of tests without a counterpart, and why."""
 _KEYS: Final[Mapping[str, DocumentPath]] = {
     "description": (),
     "providers": ("models",),
@@ -458,7 +463,8 @@ class _Translation:
     def _leave_rest(self, test: Test) -> None:
         """Lists what cases do not have."""
         for key in unknown(WrittenTestOptions, test.options):
-            self.leave(test.place.at("options", key), f"options.{key}", "cases have no such option")
+            reason = _OPTIONS.get(key, "cases have no such option")
+            self.leave(test.place.at("options", key), f"options.{key}", reason)
 
 
 def _name(suite: Suite, file: ForeignFile) -> str:

@@ -12,10 +12,11 @@ from producer.convert.foreign_formats import convert
 from producer.convert.promptfoo.checks import DEFAULT_GRADER
 from producer.convert.promptfoo.translating import cases_of
 from producer.convert.report import ForeignFile
+from producer.convert.verifying import rebased
 from producer.load.problems import InputRow, Place
 from producer.load.source import Source
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE
-from shared.errors import InputError
+from shared.errors import InputError, UsageError
 
 CONFIGURATION = """\
 providers: [openai:gpt-4o-mini]
@@ -266,3 +267,23 @@ def test_a_filter_that_differs_is_named_and_the_prompt_stays(
     assert written.user == user
     [left] = found.left
     assert left.message.startswith(f"{file}:1: prompt {prompt}: {reason}")
+
+
+def test_paths_begin_at_the_folder_of_the_bench(tmp_path: Path) -> None:
+    file = tmp_path / "inner" / "promptfooconfig.json"
+    file.parent.mkdir()
+    (file.parent / "check.js").write_text("module.exports = (output) => true;")
+    check = {"type": "javascript", "value": "file://check.js"}
+    tests = [
+        {"assert": [check, {"type": "javascript", "value": "output"}], "options": {"storeOutputAs": "x"}}
+    ]
+    file.write_text(json.dumps({"providers": ["echo"], "prompts": ["Hi"], "tests": tests}))
+    found = convert(ForeignFile(file, tmp_path))
+
+    moved = rebased(found, file, tmp_path / "bench.yaml").bench
+    checks = [{"javascript": {"file": "inner/check.js"}}, {"javascript": "output"}]
+    assert moved.test_cases[0].checks == checks
+    assert [each.reason.partition(":")[0] for each in found.left] == ["cases do not see answers to others"]
+
+    with pytest.raises(UsageError, match=r"cannot name check\.js, which"):
+        rebased(found, file, tmp_path / "other" / "bench.yaml")
