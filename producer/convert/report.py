@@ -12,8 +12,11 @@ from producer.load.problems import Place
 from producer.load.source import Source
 from producer.load.yaml_text import parse_yaml
 from shared.contracts.case_config import BenchConfig
+from shared.contracts.prompts import Prompt
 from shared.errors import WrongInput
 
+UNWRITTEN: Final = Prompt(user="{{ write_the_prompt_here }}")
+"""The prompt of a bench that cannot be run before someone writes one."""
 WHAT_CHARS: Final = 80
 """The longest name of what is left."""
 

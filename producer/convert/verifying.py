@@ -9,13 +9,12 @@ from pydantic import BaseModel
 
 from producer.cases.load import plan_run
 from producer.convert.bench_text import bench_text
-from producer.convert.report import Conversion, Left
+from producer.convert.report import UNWRITTEN, Conversion, Left
 from producer.load.problems import Path as DocumentPath
 from producer.load.problems import Place, PlacedError
 from producer.load.source import Source
 from producer.options import CaseChoice
 from shared.contracts.case_config import BenchConfig, CaseEntry
-from shared.contracts.prompts import Prompt
 from shared.errors import UsageError
 
 ROUNDS: Final = 5
@@ -31,8 +30,6 @@ _PROMPTS: Final = "prompts"
 _TRANSFORM: Final = "transform"
 _LISTS: Final = frozenset({_CASES, _DEFAULTS, _PROMPTS})
 _WORDS: Final[Mapping[str | int, str]] = {_CASES: "case", _PROMPTS: "prompt", _TRANSFORM: "transform"}
-UNWRITTEN: Final = Prompt(user="{{ write_the_prompt_here }}")
-"""The prompt of a bench that cannot be run before someone writes one."""
 M = TypeVar("M", bound=BaseModel)
 
 

@@ -38,8 +38,7 @@ from producer.convert.promptfoo.written import (
     read,
     unknown,
 )
-from producer.convert.report import Conversion, ForeignFile, Left
-from producer.convert.verifying import UNWRITTEN
+from producer.convert.report import UNWRITTEN, Conversion, ForeignFile, Left
 from producer.load.problems import InputRow, Place
 from producer.load.problems import Path as DocumentPath
 from producer.load.yaml_text import comments_above
