@@ -101,8 +101,9 @@ class Gatherer:
 
     def start(self) -> None:
         """Begins to submit and to listen."""
-        works = (self._submit_all, self._look, self._fold, self._adopt)
-        self._tasks = [asyncio.create_task(work()) for work in works]
+        periodic = ((self._look, LOOK_S), (self._fold, FOLD_S), (self._adopt, ADOPT_S))
+        works = (self._submit_all(), *(self._for_ever(*each) for each in periodic))
+        self._tasks = [asyncio.create_task(work) for work in works]
         self._threads.submit(self._listen, asyncio.get_running_loop())
 
     @property
@@ -253,9 +254,6 @@ class Gatherer:
 
     async def _look(self) -> None:
         """Polls runs whose end has not been reported for a while."""
-        await self._for_ever(self._look_once, LOOK_S)
-
-    async def _look_once(self) -> None:
         before_s = monotonic() - LOOK_S
         silent = [run for run, each in self._under_way.items() if each.since_s < before_s]
         if silent:
@@ -263,9 +261,6 @@ class Gatherer:
 
     async def _fold(self) -> None:
         """Folds runs that were answered, those of a moment together."""
-        await self._for_ever(self._fold_once, FOLD_S)
-
-    async def _fold_once(self) -> None:
         answered, self._answered = self._answered, []
         if answered:
             await self._in_thread(partial(self._fold_together, answered))
@@ -278,9 +273,7 @@ class Gatherer:
 
     async def _adopt(self) -> None:
         """Folds runs that nobody folded."""
-        await self._for_ever(
-            lambda: self._in_thread(partial(self._runs.adopt, frozenset(self._under_way))), ADOPT_S
-        )
+        await self._in_thread(partial(self._runs.adopt, frozenset(self._under_way)))
 
     def _end(self, ended: Sequence[_Ended]) -> None:
         """Finishes runs that have ended, each once: hands out their results."""
