@@ -63,8 +63,7 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 
 
 def pytest_collection_finish() -> None:
-    """Begins to collect garbage, but for what lives as long as the session."""
-    gc.freeze()
+    """Begins to collect garbage, rarely; nothing is frozen: Hypothesis looks for referrers of generators."""
     gc.set_threshold(*COLLECT_AFTER)
     gc.enable()
 
