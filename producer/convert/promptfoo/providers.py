@@ -11,7 +11,9 @@ from producer.convert.promptfoo.applications import bearer_variable, is_applicat
 from producer.convert.promptfoo.suite import Provider
 from producer.convert.promptfoo.written import (
     WrittenApplication,
+    WrittenGemini,
     WrittenModelConfig,
+    WrittenThinking,
     WrittenTool,
     first_problem,
     mapping,
@@ -53,6 +55,7 @@ _RENAMED: Final = {
     "jina": "jina_ai",
     "nvidia": "nvidia_nim",
     "moonshot": "moonshot",
+    "aimlapi": "aiml",
 }
 _FORMS: Final = frozenset(
     {"chat", "messages", "completion", "completions", "embedding", "embeddings"} | {"text-generation"}
@@ -74,7 +77,7 @@ def model_name(provider: str) -> str | None:
     """
     if provider == "echo":
         return provider
-    kind, _, rest = provider.partition(":")
+    kind, _, rest = provider.removeprefix("adaline:").partition(":")  # a gateway on the caller's machine
     prefix = kind if kind in _SAME else _RENAMED.get(kind)
     form, colon, model = rest.partition(":")
     if prefix is None or not rest or form in _NOT_MODELS:
@@ -103,6 +106,7 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
     "max_new_tokens": "max_tokens",
     "maxTokenCount": "max_tokens",
     "topP": "top_p",
+    "topK": "top_k",
     "stopSequences": "stop",
     "stop_sequences": "stop",
     "stop_sequence": "stop",
@@ -110,8 +114,11 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
 }
 _BODY: Final = frozenset(
     {"thinking", "verbosity", "top_k", "min_p", "repetition_penalty", "modalities", "user"}
+    | {"search_parameters", "connectors", "prompt_truncation"}
 )
 """Options that are keys of the request's body."""
+_NOT_SENT: Final = frozenset({"apiKeyRequired", "inferenceModelType", "maxConcurrency"})
+"""Keys that change nothing of what is sent."""
 _ENV: Final = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{?(\w+)\}?")
 _SCRIPTS: Final[Mapping[str, str]] = {".py": "python"} | dict.fromkeys((".js", ".mjs", ".cjs"), "javascript")
 _EMBEDDING: Final = re.compile(r":embeddings?:")
@@ -258,17 +265,32 @@ def _params(config: Mapping[str, Any], read_config: WrittenModelConfig, leave: L
         params["reasoning_effort"] = next(iter(effort.values()))
     elif effort:
         body |= {"reasoning": effort}
-    for key in unknown(WrittenModelConfig, flat):
+    params |= _of_google(read(WrittenGemini, flat), body)
+    for key in unknown(WrittenGemini, {each: flat[each] for each in unknown(WrittenModelConfig, flat)}):
         name, value = _OTHER_NAMES.get(key, key), flat[key]
         if name in _PARAMS:
             is_whole = isinstance(value, float) and value.is_integer() and name in {"max_tokens", "seed"}
             params |= {} if value is None else {name: int(value) if is_whole else value}
-        elif key in _BODY:
-            body[key] = value
-        else:
+        elif name in _BODY:
+            body[name] = value
+        elif key not in _NOT_SENT:
             leave(f"config key {key}", "models have no such option: see params.extra_body")
     params |= {"extra_body": body} if body else {}
     return {"params": params} if params else {}
+
+
+def _of_google(config: WrittenGemini, body: dict[str, Any]) -> dict[str, Any]:
+    """Options that Google's models have; some are keys of the body."""
+    thinking = read(WrittenThinking, config.thinking)
+    if thinking.budget is not None:
+        body["thinking"] = {"type": "enabled", "budget_tokens": thinking.budget}
+    given: dict[str, Any] = {"reasoning_effort": str(thinking.level).lower()} if thinking.level else {}
+    if config.schema is not None:
+        form = {"name": "answer", "schema": config.schema}
+        return given | {"response_format": {"type": "json_schema", "json_schema": form}}
+    if config.mime_type == "application/json":
+        return given | {"response_format": {"type": "json_object"}}
+    return given
 
 
 def _tool(tool: Any) -> Any:

@@ -177,6 +177,21 @@ class WrittenModelConfig(msgspec.Struct, frozen=True, rename="camel"):
     reasoning: Any = None
 
 
+class WrittenGemini(msgspec.Struct, frozen=True):
+    """Keys of `config` that only Google's models have."""
+
+    mime_type: Any = msgspec.field(name="response_mime_type", default=None)
+    schema: Any = msgspec.field(name="response_schema", default=None)
+    thinking: Any = msgspec.field(name="thinkingConfig", default=None)
+
+
+class WrittenThinking(msgspec.Struct, frozen=True):
+    """How much a model of Google's thinks."""
+
+    level: Any = msgspec.field(name="thinkingLevel", default=None)
+    budget: Any = msgspec.field(name="thinkingBudget", default=None)
+
+
 class WrittenApplication(msgspec.Struct, frozen=True, rename="camel"):
     """`config` of a provider that is called over HTTP."""
 

@@ -106,13 +106,23 @@ PROVIDERS: list[tuple[object, object]] = [
     (
         {
             "id": "google:gemini-2.5-pro",
-            "config": {"generationConfig": {"maxOutputTokens": 9, "topP": 0.5}, "tools": [{"name": "f"}]},
+            "config": {
+                "generationConfig": {
+                    "maxOutputTokens": 9,
+                    "topP": 0.5,
+                    "response_mime_type": "application/json",
+                    "thinkingConfig": {"thinkingBudget": 64},
+                },
+                "tools": [{"name": "f"}],
+            },
         },
         {
             "name": "gemini/gemini-2.5-pro",
             "params": {
                 "max_tokens": 9,
                 "top_p": 0.5,
+                "response_format": {"type": "json_object"},
+                "extra_body": {"thinking": {"type": "enabled", "budget_tokens": 64}},
                 "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
             },
         },
