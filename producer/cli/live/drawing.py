@@ -1,11 +1,12 @@
 """Draws the live view with rich, on stderr. Imported only when stderr is a terminal."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from copy import copy
 from time import monotonic
 from typing import IO, Final, Literal
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleDimensions, Group, RenderableType
 from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
@@ -34,7 +35,8 @@ class InPlace:
     """Draws over what it drew before, also where the terminal has become narrower since.
 
     A terminal that becomes narrower breaks lines that are too long for it, so that more of them have to be
-    erased than were drawn.
+    erased than were drawn. Its size is read once for each drawing: one that was made for two sizes, since the
+    terminal changed meanwhile, could not be erased.
 
     Args:
         console: where it draws.
@@ -43,33 +45,42 @@ class InPlace:
 
     def __init__(self, console: Console, *, transient: bool) -> None:
         self.console = console
+        self._terminal = copy(console)
+        """Has the size of now, while that of `console` is the one of its last drawing."""
         self._is_transient = transient
-        self._width, self._drawn = console.width, list[int]()
+        self._drawn = list[int]()
+        """Cells of each line that was drawn."""
+        self._fit()
         self._live = self._started()
+
+    def _fit(self) -> bool:
+        """Takes over the size of the terminal; returns whether it has become narrower."""
+        before, self.console.size = self.console.width, self._terminal.size
+        return self.console.width < before
 
     def _started(self) -> Live:
         live = Live(console=self.console, auto_refresh=False, transient=self._is_transient)
         live.start()
         return live
 
-    def show(self, drawing: RenderableType) -> None:
-        """Draws."""
-        width = self.console.width
-        if width < self._width:
-            self._erase_broken(width)
+    def show(self, draw: Callable[[ConsoleDimensions], RenderableType]) -> None:
+        """Draws what is made for the size of the terminal."""
+        if self._fit():
+            self._erase_broken()
+        drawing = draw(self.console.size)
         self._live.update(drawing, refresh=True)
         lines = self.console.render_lines(drawing, pad=False)
-        self._width, self._drawn = width, [Segment.get_line_length(line) for line in lines]
+        self._drawn = [Segment.get_line_length(line) for line in lines]
 
     def close(self) -> None:
         """Ends."""
-        if self.console.width < self._width and self._is_transient:
-            self._erase_broken(self.console.width)
+        if self._fit() and self._is_transient:
+            self._erase_broken()
         self._live.stop()
 
-    def _erase_broken(self, width: int) -> None:
+    def _erase_broken(self) -> None:
         """Erases what was drawn, with the lines that the terminal has added by breaking it."""
-        added = sum(max(0, -(-cells // width) - 1) for cells in self._drawn)
+        added = sum(max(0, -(-cells // self.console.width) - 1) for cells in self._drawn)
         if not added:
             return
         self._live.transient = True  # its own lines are erased by it
@@ -92,7 +103,7 @@ class LiveView:
             return
         self._drawn_s = monotonic()
         line = Text.assemble(("reading ", "dim"), printable(source), "  ", (count(items), "bold"), " items")
-        self._place.show(line)
+        self._place.show(lambda _: line)
 
     def note(self, text: str) -> None:
         """Writes a line above the view, where it stays."""
@@ -100,7 +111,7 @@ class LiveView:
 
     def show(self, progress: Progress) -> None:
         """Draws one snapshot."""
-        self._place.show(draw(progress, min(self._place.console.width, MAX_WIDTH)))
+        self._place.show(lambda size: draw(progress, min(size.width, MAX_WIDTH)))
 
     def close(self) -> None:
         """Removes the view before the summary is printed."""

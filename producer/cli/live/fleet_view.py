@@ -23,8 +23,6 @@ EVERY_S: Final = 1.0
 """Polling interval."""
 LINE_EVERY_S: Final = 10.0
 """Interval between lines of a log while only numbers change."""
-FIRST_HEIGHT: Final = 24
-"""Assumed height of a terminal that does not report it."""
 
 
 class Rates:
@@ -135,12 +133,13 @@ def _viewer(
     def show(document: StatusDocument | None, rates: Mapping[str, float | None]) -> None:
         """Draws a snapshot in place."""
         if document is None:
-            place.show(Text("Redis does not answer; waiting for it", no_wrap=True))
+            place.show(lambda _: Text("Redis does not answer; waiting for it", no_wrap=True))
             return
-        lines = screen_lines(
-            document, rates, width=console.width, height=(console.height or FIRST_HEIGHT) - 1
+        place.show(
+            lambda size: _painted(
+                screen_lines(document, rates, width=size.width, height=size.height - 1), Text
+            )
         )
-        place.show(_painted(lines, Text))
 
     return show
 

@@ -2,11 +2,13 @@
 
 import io
 import json
+from itertools import cycle
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from producer.cli.live.drawing import draw
+from producer.cli.live.drawing import InPlace, draw
 from producer.cli.live.progress import figures, money, plain_line
 from producer.cli.live.view import EventLines, NoView, PlainView
 from producer.cli.options.global_options import GlobalOptions
@@ -49,6 +51,31 @@ def test_calls_in_flight_are_shown_while_the_run_goes_on() -> None:
     assert ("in flight", "0") in figures(progress(calls=CallsSoFar(in_flight=0)))
     assert "in flight" not in dict(figures(progress()))
     assert "in flight" not in dict(figures(progress(state="finished", calls=CallsSoFar(in_flight=0))))
+
+
+class Resized(dict[str, str]):
+    """The environment of a terminal that has another width each time somebody asks."""
+
+    def __init__(self) -> None:
+        self._columns = cycle((140, 60, 100))
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Returns the next width for `COLUMNS`."""
+        return str(next(self._columns)) if key == "COLUMNS" else default
+
+
+def test_a_view_is_drawn_for_one_width_while_the_terminal_changes() -> None:
+    """A line that fills the width it was made for is written whole, whatever the terminal does meanwhile."""
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, color_system=None, _environ=Resized())
+    place = InPlace(console, transient=True)
+    for _ in range(6):
+        place.show(lambda size: "x" * (size.width - 1) + "!")
+        written = stream.getvalue()
+        assert written.count("x") + written.count("!") in {60, 100, 140}
+        assert "x!" in written
+        stream.truncate(stream.seek(0))
+    place.close()
 
 
 def test_the_last_line_has_the_whole_cost() -> None:
