@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -16,13 +16,13 @@ from producer.serve.micro_runs import MicroRuns, ServedTurn
 from producer.serve.turn_bodies import AcceptedTurn
 from shared.clock import now_ms
 from shared.codecs.live_pieces import LivePiece
-from shared.errors import ProctorError
-from shared.ledger.calls import FORESEEN
+from shared.ledger.calls import AWAY
 
 GATHER_S: Final = 0.005
 """Shortest time between the starts of two micro-runs; a single turn is submitted at once."""
 MOST_BYTES: Final = 1 << 20
-"""Bound of a micro-run besides `MOST_TURNS`: it is one chunk, which the order of the workers needs."""
+"""Requests go together up to it, besides `MOST_TURNS`: a micro-run is one chunk, which the order of its turns
+needs. A larger request is a micro-run of its own."""
 BUSY_S: Final = 0.02
 """How long turns wait at most, beyond `GATHER_S`, while `MOST_UNDER_WAY` micro-runs are decided."""
 MOST_UNDER_WAY: Final = 3
@@ -95,16 +95,26 @@ class Gatherer:
         self._news, self._ended = asyncio.Event(), asyncio.Event()
         self._threads = ThreadPoolExecutor(THREADS, "serve")
         self._tasks = list[asyncio.Task[None]]()
+        self._listening = Future[None]()
         self._closed = Event()
         self.waiting = 0
         """Turns that were accepted and have no decision yet."""
 
     def start(self) -> None:
         """Begins to submit and to listen."""
-        periodic = ((self._look, LOOK_S), (self._fold, FOLD_S), (self._adopt, ADOPT_S))
-        works = (self._submit_all(), *(self._for_ever(*each) for each in periodic))
-        self._tasks = [asyncio.create_task(work) for work in works]
-        self._threads.submit(self._listen, asyncio.get_running_loop())
+        periodic = (
+            (self._submit_all, 0.0),
+            (self._look, LOOK_S),
+            (self._fold, FOLD_S),
+            (self._adopt, ADOPT_S),
+        )
+        self._tasks = [asyncio.create_task(self._for_ever(*each)) for each in periodic]
+        self._listening = self._threads.submit(self._listen, asyncio.get_running_loop())
+
+    @property
+    def is_running(self) -> bool:
+        """Whether everything that `start` began goes on."""
+        return not (self._listening.done() or any(task.done() for task in self._tasks))
 
     @property
     def runs(self) -> MicroRuns:
@@ -160,15 +170,15 @@ class Gatherer:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _submit_all(self) -> None:
-        """Submits what was gathered, one run after the other: their order is that of the turns."""
-        while True:
-            await self._news.wait()
+        """Waits for turns, and submits them, one run after the other: their order is that of the turns."""
+        if not self._gathered:
             self._news.clear()
-            while self._gathered:
-                began_s = monotonic()
-                await self._submit(self._taken())
-                await asyncio.sleep(max(0.0, began_s + GATHER_S - monotonic()))
-                await self._room()
+            await self._news.wait()
+        while self._gathered:
+            began_s = monotonic()
+            await self._submit(self._taken())
+            await asyncio.sleep(max(0.0, began_s + GATHER_S - monotonic()))
+            await self._room()
 
     async def _room(self) -> None:
         """Waits a moment while several micro-runs are decided: few large ones are done sooner than many."""
@@ -201,7 +211,7 @@ class Gatherer:
             await self._in_thread(
                 partial(self._runs.submit, run, turns, accepted_ms, is_kept=is_kept, is_heard=is_heard)
             )
-        except FORESEEN as error:
+        except Exception as error:  # noqa: BLE001 - its callers are told, and further turns are submitted
             self._fail(run, error)
             return
         self._on_submit(len(turns))
@@ -240,7 +250,7 @@ class Gatherer:
                 total = sum(len(request.turns) for request in each.requests)
                 try:
                     ended.append(_Ended(run, self._runs.read(run, total)))
-                except FORESEEN as error:
+                except Exception as error:  # noqa: BLE001 - one run that cannot be read stops no other
                     ended.append(_Ended(run, error))
         return ended
 
@@ -278,9 +288,11 @@ class Gatherer:
     def _end(self, ended: Sequence[_Ended]) -> None:
         """Finishes runs that have ended, each once: hands out their results."""
         for run, found in ended:
-            if isinstance(found, ProctorError):
+            if isinstance(found, AWAY):
+                continue  # `_look` finds the end once more
+            if isinstance(found, Exception):
                 self._fail(run, found)
-            elif not isinstance(found, Exception) and (each := self._under_way.pop(run, None)):
+            elif each := self._under_way.pop(run, None):
                 is_kept = any(request.is_kept for request in each.requests)
                 self._answered.append((run, found if is_kept else []))
                 at = 0
@@ -289,7 +301,6 @@ class Gatherer:
                         request.results.set_result(found[at : at + len(request.turns)])
                     at += len(request.turns)
                     self.waiting -= len(request.turns)
-            # else Redis is away, and `_look` finds the end once more
             self._ended.set()
 
     def _fail(self, run: str, error: Exception) -> None:

@@ -45,7 +45,7 @@ from producer.serve.tokens import Tokens
 from producer.serve.turn_bodies import MOST_TURNS, AcceptedTurn, read_turns
 from producer.service_documents import SubmitDocument
 from shared.contracts.live_turns import LiveRun
-from shared.errors import InputError, ProctorError, RunStateError, UnknownRunError
+from shared.errors import InfrastructureError, InputError, ProctorError, RunStateError, UnknownRunError
 from shared.kinds import Kind, all_kinds
 from shared.ledger import Keep
 
@@ -192,6 +192,10 @@ class Service:
         """Says whether turns are taken: Redis answers, and the service is not about to end."""
         if self._is_draining:
             raise DrainingError("the service ends")
+        if not all(each.is_running for each in self._gatherers.values()):
+            raise InfrastructureError(
+                "the service has failed, and decides no more turns", hint="start it again"
+            )
         await asyncio.to_thread(self._access.impatient_store.list, limit=1)
         return reply(b'{"status":"ready"}')
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from producer.access import Access
 from producer.serve.turn_bodies import AcceptedTurn
-from producer.turns.load import TurnColumns, asked, chunked
+from producer.turns.load import TurnColumns, asked, one_chunk
 from producer.turns.report.opened_rows import RefusedLine, TurnError, outcome, result_line
 from shared import keys
 from shared.clock import now_ms
@@ -132,7 +132,7 @@ class MicroRuns:
         columns = TurnColumns(
             list(range(len(turns))), [turn.thread for turn in turns], [turn.line for turn in turns]
         )
-        [chunk] = chunked([columns], turns=len(turns))
+        chunk = one_chunk(columns)
         live = replace(self._live, listener=self.listener) if self._live and is_heard else self._live
         snapshot = _Snapshot(
             submitted_ms=submitted_ms,

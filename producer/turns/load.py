@@ -175,6 +175,11 @@ def chunked(groups: Iterable[TurnColumns], *, turns: int = CHUNK_TURNS) -> Itera
         number, taken, before = number + 1, taken.from_to(bounds[-1]), before + bounds[-1]
 
 
+def one_chunk(turns: TurnColumns) -> Chunk:
+    """Packs turns into one chunk, whatever they weigh."""
+    return _chunk(0, turns, [0, *_changes(turns), len(turns.raws)])
+
+
 def _aim(turns: int, before: int) -> int:
     """How many turns the next chunk is to hold, when so many are in those before it.
 
@@ -192,13 +197,19 @@ def _bounds(taken: TurnColumns, turns: int) -> list[int]:
     some = taken.from_to(0, int(CHUNK_SLACK * turns))
     sizes = list(accumulate(map(len, some.raws)))
     end = min(len(sizes), bisect_left(sizes, CHUNK_BYTES_MOST) + 1)
-    changes = list(compress(range(1, end), map(ne, some.threads, some.threads[1:end])))
+    changes = _changes(some.from_to(0, end))
     if len(changes) >= CHUNK_BATCHES_MOST:
         end = changes[CHUNK_BATCHES_MOST - 1]
     at = bisect_left(changes, turns)
     if at < len(changes):
         end = min(end, changes[at])
     return [0, *changes[: bisect_left(changes, end)], end]
+
+
+def _changes(turns: TurnColumns) -> list[int]:
+    """Finds where the thread changes."""
+    names = turns.threads
+    return list(compress(range(1, len(names)), map(ne, names, names[1:])))
 
 
 def _chunk(number: int, turns: TurnColumns, bounds: Sequence[int]) -> Chunk:

@@ -57,8 +57,10 @@ REFUSED: Final = (
     exceptions.AuthorizationError,
 )
 """Connection errors that waiting does not resolve."""
-FORESEEN: Final = (ProctorError, exceptions.RedisError, OSError)
-"""Errors of our tree, of the Redis client and of the system."""
+AWAY: Final = (exceptions.RedisError, OSError)
+"""Errors of the Redis client and of the system, after which the same may be tried again."""
+FORESEEN: Final = (ProctorError, *AWAY)
+"""These, and errors of our tree."""
 
 T = TypeVar("T")
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from producer.serve import micro_runs
@@ -93,6 +94,17 @@ def test_results_come_in_order_and_are_folded_once(
     ], "rows of the stream are those of the run"
     assert [row.row.payload for row in rows] == [turn.line for turn in TURNS]
     assert rows[0].latency_ms >= 60_000 > rows[2].latency_ms
+
+
+def test_the_longest_request_is_one_chunk(inline_worker: InlineWorker, redis_client: "redis.Redis") -> None:
+    """As many bytes as a body may have are one micro-run, so that its turns keep their order."""
+    inline_worker.register()
+    runs = runs_on(inline_worker, redis_client)
+    line = b'{"threadId":"a","message":"%s"}' % (b"x" * 20_000)
+    micro = submitted(runs, [AcceptedTurn("a", line)] * 200)
+    inline_worker.work()
+    found = [msgspec.json.decode(turn.result)["etag"] for turn in runs.read(micro, 200)]
+    assert found == [str(at + 1) for at in range(200)]
 
 
 def test_runs_of_a_dead_server_are_adopted(

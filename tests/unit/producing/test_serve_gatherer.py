@@ -27,6 +27,8 @@ class ToldRuns:
         self.ends_early = False
         self.failures = deque[str]()
         """Names of calls that fail next, because Redis is away."""
+        self.errors: dict[str, type[Exception]] = {}
+        """What these calls raise; by default, as Redis does that is away."""
         self.unread = set[str]()
 
     def next_run(self) -> str:
@@ -65,7 +67,7 @@ class ToldRuns:
         if self.failures and self.failures[0] == call:
             self.failures.popleft()
             self.unread.add(f"run-{len(self.sizes)}")
-            raise ConnectionError("away")
+            raise self.errors.get(call, ConnectionError)("away")
 
     def adopt(self, _known: Any) -> None:
         """Finds nothing."""
@@ -118,6 +120,48 @@ def test_a_redis_that_is_away_for_a_moment_costs_no_answer_and_no_room() -> None
             await each.close()
 
     assert asyncio.run(talk()) == (b"run-1", 0)
+
+
+@pytest.mark.parametrize("call", ["submit", "read"])
+def test_an_error_that_nobody_foresaw_costs_its_own_turns_only(call: str) -> None:
+    """Their caller gets it at once, and further turns are decided as always."""
+
+    async def talk() -> tuple[bytes, int, bool]:
+        runs = ToldRuns()
+        runs.failures.append(call)
+        runs.errors[call] = ValueError
+        each = gathering(runs)
+        each.start()
+        try:
+            waiting = each.accept([AcceptedTurn("t", b"{}")])
+            if call == "read":
+                runs.told.put("run-1")
+            with pytest.raises(ValueError, match="away"):
+                await asyncio.wait_for(waiting.results, WITHIN_S)
+            run = runs.next_run()
+            waiting = each.accept([AcceptedTurn("t", b"{}")])
+            await waiting.ids
+            runs.told.put(run)
+            [found] = await asyncio.wait_for(waiting.results, WITHIN_S)
+            return bytes(found.result), each.waiting, each.is_running
+        finally:
+            await each.close()
+
+    result, waiting, is_running = asyncio.run(talk())
+    assert (result, waiting, is_running) == (b"run-2" if call == "read" else b"run-1", 0, True)
+
+
+def test_a_task_that_ends_is_noticed() -> None:
+    """A gatherer whose work has ended says so, for `/readyz`."""
+
+    async def talk() -> tuple[bool, bool]:
+        each = gathering(ToldRuns())
+        each.start()
+        before = each.is_running
+        await each.close()
+        return before, each.is_running
+
+    assert asyncio.run(talk()) == (True, False)
 
 
 def test_turns_go_together_while_several_runs_are_decided(monkeypatch: pytest.MonkeyPatch) -> None:
