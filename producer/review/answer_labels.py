@@ -15,6 +15,7 @@ from shared.errors import UsageError
 
 REVIEWER: Final = compile_pattern(r"[^\s/]{1,64}")
 """What reviewers may be called: their names are parts of fields in Redis."""
+REVIEWER_HINT: Final = "use a name without spaces and slashes, of at most 64 characters"
 NOTE_CHARS: Final = 4_000
 MOST_TAGS: Final = 20
 DIGEST_BYTES: Final = 8
@@ -77,11 +78,7 @@ def checked(label: AnswerLabel) -> AnswerLabel:
     Raises:
         UsageError: the name of the reviewer cannot be used, or a text is too long.
     """
-    if not REVIEWER.fullmatch(label.reviewer):
-        raise UsageError(
-            f"reviewer {label.reviewer!r} cannot be used",
-            hint="take a name without spaces and slashes, of at most 64 characters",
-        )
+    check_reviewer(label.reviewer)
     if len(label.note) > NOTE_CHARS:
         raise UsageError(
             f"a note has {len(label.note):,} characters", hint=f"at most {NOTE_CHARS:,} are kept"
@@ -89,6 +86,16 @@ def checked(label: AnswerLabel) -> AnswerLabel:
     if len(label.tags) > MOST_TAGS:
         raise UsageError(f"a label has {len(label.tags)} tags", hint=f"at most {MOST_TAGS} are kept")
     return label
+
+
+def check_reviewer(name: str) -> None:
+    """Refuses what no reviewer may be called.
+
+    Raises:
+        UsageError: the name cannot be used.
+    """
+    if not REVIEWER.fullmatch(name):
+        raise UsageError(f"reviewer {name!r} cannot be used", hint=REVIEWER_HINT)
 
 
 def reviewed(labels: Iterable[AnswerLabel]) -> Review:

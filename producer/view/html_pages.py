@@ -22,6 +22,16 @@ from shared.names import Outcome
 from shared.runs import RunInfo
 
 TEMPLATE: Final = "view/page.html.j2"
+KEYS: Final = (
+    ("j k", "next, previous row"),
+    ("Enter", "open it"),
+    ("f F", "next, previous failure or error"),
+    ("x", "mark a run"),
+    ("c", "compare those marked"),
+    ("/", "search"),
+    ("Esc", "close the details"),
+    ("y", "copy the command"),
+)
 
 
 class Frame(NamedTuple):
@@ -35,6 +45,8 @@ class Frame(NamedTuple):
     """Names and addresses of what it is in."""
     kind: str = ""
     """Whose style it needs as well; empty: of no kind."""
+    keys: Sequence[tuple[str, str]] = KEYS
+    """Keys, separated by spaces, and what they do."""
 
 
 def framed(frame: Frame, body: bytes) -> bytes:

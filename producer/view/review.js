@@ -14,8 +14,8 @@
     const body = JSON.stringify({ verdict, note: form.note.value, tags: form.tags.value, answer: form.dataset.answer });
     try {
       const answer = await fetch(form.dataset.label, { method: "POST", body, headers: { "X-Proctor-Token": token } });
-      if (!answer.ok) throw new Error((await answer.json()).said);
-      const { said, next } = await answer.json();
+      const { said, hint, next } = await answer.json();
+      if (!answer.ok) throw new Error(hint ? `${said}; ${hint}` : said);
       sessionStorage.setItem("said", said);
       location.assign(next);
     } catch (error) {
@@ -25,9 +25,10 @@
     }
   }
 
+  addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); }); // its label is newer than the page
   form.addEventListener("submit", (event) => { event.preventDefault(); if (event.submitter) label(event.submitter.value); });
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || $("dialog.keys").open) return;
     if (event.key === "Escape" && form.contains(document.activeElement)) { document.activeElement.blur(); return; }
     if (/^(INPUT|TEXTAREA)$/.test(event.target.tagName)) return;
     const verdict = { 1: "pass", 2: "fail", 3: "defer" }[event.key];

@@ -15,7 +15,15 @@ from producer.item_ids import item_id
 from producer.report.html.rendering import fill, markup
 from producer.report.interfaces import TurnText
 from producer.report.shown_item import ShownItem
-from producer.review.answer_labels import AnswerLabel, Judgement, agreement_line, digest_of, reviewed
+from producer.review.answer_labels import (
+    REVIEWER_HINT,
+    AnswerLabel,
+    Judgement,
+    agreement_line,
+    check_reviewer,
+    digest_of,
+    reviewed,
+)
 from producer.review.label_store import read_labels, write_labels
 from producer.review.queue import Candidate, Queue, ReviewProgress, progress
 from producer.row_filter import parse_filter
@@ -24,7 +32,7 @@ from producer.view.html_pages import Frame, ItemView, framed, item_html
 from producer.view.links import Links
 from producer.view.params import PathParams, typed
 from shared.clock import now_ms
-from shared.errors import UnknownRunError
+from shared.errors import UnknownRunError, UsageError
 from shared.names import Outcome
 from shared.runs import RunInfo
 
@@ -34,6 +42,12 @@ MOST_KEPT: Final = 8
 DOUBT: Final = "doubt"
 HIDDEN: Final = "to be labelled"
 """Shown instead of a hidden outcome."""
+KEYS: Final = (
+    ("1 2 3", "pass, fail, defer"),
+    ("n", "write a note"),
+    ("u", "back to the answer before"),
+    ("Esc", "leave the note"),
+)
 
 
 class ReviewParams(msgspec.Struct, frozen=True):
@@ -91,8 +105,6 @@ class ReviewView(NamedTuple):
     """Its digest."""
     mine: AnswerLabel | None
     """This reviewer's earlier label of the answer."""
-    problem: str = ""
-    """Why the filter cannot be read."""
 
 
 _given: Final = msgspec.json.Decoder(Given).decode
@@ -122,35 +134,53 @@ class ReviewPages:
         ]
 
     async def page(self, request: web.Request) -> web.Response:
-        """Writes the page with the next answer."""
+        """Writes the page of an answer; an address without one leads to that of the next answer."""
         run, params = typed(request.match_info, PathParams).run, typed(request.query, ReviewParams)
-        body = await asyncio.to_thread(self._page, run, params)
+        info = await asyncio.to_thread(self._access.impatient_store.info, run)
+        try:
+            if params.by:
+                check_reviewer(params.by)
+            body = await asyncio.to_thread(self._page, info, params)
+        except UsageError as error:
+            body = self._begin(info, params, error)
+            return web.Response(body=body, status=400, content_type="text/html", charset="utf-8")
         return web.Response(body=body, content_type="text/html", charset="utf-8")
 
-    def _page(self, run: str, params: ReviewParams) -> bytes:
-        info = self._access.impatient_store.info(run)
-        crumbs = [("Runs", self._links.to()), (info.title, self._links.to("run", run))]
-        frame = Frame(f"Review · {info.title}", self._links, crumbs=crumbs)
+    def _begin(self, info: RunInfo, params: ReviewParams, problem: UsageError | None = None) -> bytes:
+        body = fill(TEMPLATE, "begin", info.run, info.title, params, problem, REVIEWER_HINT, self._links)
+        return framed(self._frame(info), body)
+
+    def _frame(self, info: RunInfo) -> Frame:
+        crumbs = [("Runs", self._links.to()), (info.title, self._links.to("run", info.run))]
+        return Frame(f"Review · {info.title}", self._links, crumbs=crumbs, keys=KEYS)
+
+    def _page(self, info: RunInfo, params: ReviewParams) -> bytes:
         if not params.by:
-            return framed(frame, fill(TEMPLATE, "begin", run, info.title, params, self._links))
+            return self._begin(info, params)
+        run, position = info.run, params.position
         labels = read_labels(self._access.impatient_store, run)
         found = self._progress(info, params, labels)
-        position = params.position if params.position is not None else next(iter(found.next), None)
+        if position is None and found.next:
+            # Each answer has an address of its own, so that the browser goes back to the one before.
+            here = self._links.to("run", run, "review", **params.words(), position=found.next[0])
+            raise web.HTTPSeeOther(here)
         item = None if position is None else self._item(info, position)
-        own = (each for each in labels if each.reviewer == params.by)
-        mine = next((each for each in own if each.position == position), None)
+        own = {each.position: each for each in labels if each.reviewer == params.by}
+        mine = None if position is None else own.get(position)
+        # What others said of an answer is hidden with the verdict, also as a part of counts.
+        counted = labels if params.open else [each for each in labels if each.position in own]
         view = ReviewView(
             run=run,
             title=info.title,
             params=params,
             progress=found,
-            agreement=agreement_line(reviewed(labels)) if labels else "",
+            agreement=agreement_line(reviewed(counted)) if counted else "",
             position=position,
             answer=digest_of(item.answer) if item else "",
             mine=mine,
         )
         shown = "" if item is None else self._html(item, info, is_blind=not params.open and mine is None)
-        return framed(frame, fill(TEMPLATE, "review", view, markup(shown), self._links))
+        return framed(self._frame(info), fill(TEMPLATE, "review", view, markup(shown), self._links))
 
     def _html(self, item: ShownItem, info: RunInfo, *, is_blind: bool) -> str:
         seen = blinded(item) if is_blind else item
