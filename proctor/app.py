@@ -7,8 +7,9 @@ the same. A function that raises ends its item in an error with the exception's 
 import inspect
 import json
 import threading
+from codecs import getincrementaldecoder
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +19,10 @@ MOST_BYTES: Final = 64 << 20
 """Longest request."""
 POLL_S: Final = 0.05
 """How long the end of a run waits for the server to notice it, at most."""
+
+
+class AppError(Exception):
+    """The function raised; the text is its exception's."""
 
 
 class CheckPrompt(NamedTuple):
@@ -62,7 +67,7 @@ def judge_of(check: Callable[..., Any], prompt: CheckPrompt) -> App:
             to 1, or one of these with a reason. It may be a coroutine.
         prompt: by which it is asked.
     """
-    takes_both = len(inspect.signature(check).parameters) > 1
+    takes_both = len(_parameters(check)) > 1
 
     async def waited(found: Awaitable[Any]) -> Mapping[str, Any]:
         """Asks a check that is a coroutine."""
@@ -113,19 +118,28 @@ class _Answering:
         self._lock = threading.Lock()
 
     def pieces(self, messages: list[Mapping[str, Any]]) -> Iterator[str]:
-        """Yields what the function answers."""
-        answer = self._app(messages if self._takes_messages else _text_of(messages))
-        if inspect.isawaitable(answer):
-            answer = self._wait(answer)
-        if isinstance(answer, str):
-            yield answer
-        elif isinstance(answer, AsyncIterator):
-            while (piece := self._wait(_next(answer))) is not None:
-                yield str(piece)
-        elif isinstance(answer, Iterable) and not isinstance(answer, Mapping | list | tuple):
-            yield from map(str, answer)
+        """Yields what the function answers.
+
+        Raises:
+            AppError: it raised, or returned what is no answer.
+        """
+        with _as_app_error():
+            answer = self._app(messages if self._takes_messages else _text_of(messages))
+            if inspect.isawaitable(answer):
+                answer = self._wait(answer)
+            if answer is None:
+                raise TypeError("the function returned None instead of an answer")
+            yield from map(_text_writer(), self._parts(answer))
+
+    def _parts(self, answer: Any) -> Iterator[Any]:
+        """Yields the parts of an answer as they come."""
+        if isinstance(answer, AsyncIterator):
+            while (part := self._wait(_next(answer))) is not None:
+                yield part
+        elif isinstance(answer, Iterable) and not isinstance(answer, str | bytes | Mapping | list | tuple):
+            yield from answer
         else:
-            yield json.dumps(answer)
+            yield answer if isinstance(answer, str | bytes) else json.dumps(answer)
 
     def close(self) -> None:
         """Ends the loop."""
@@ -138,7 +152,8 @@ class _Answering:
         import asyncio  # noqa: PLC0415 - start-up: only coroutines need it
 
         async def waited() -> Any:
-            return await awaitable
+            with _as_app_error():  # here too: the loop of all coroutines would end with a SystemExit
+                return await awaitable
 
         with self._lock:
             if self._loop is None:
@@ -149,14 +164,48 @@ class _Answering:
         return asyncio.run_coroutine_threadsafe(waited(), self._loop).result()
 
 
-async def _next(pieces: AsyncIterator[Any]) -> Any:
-    return await anext(pieces, None)
+async def _next(parts: AsyncIterator[Any]) -> Any:
+    return await anext(parts, None)
+
+
+@contextmanager
+def _as_app_error() -> Iterator[None]:
+    """Raises what a function raised as an `AppError`."""
+    try:
+        yield
+    except AppError:
+        raise
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        raise AppError(f"{type(error).__name__}: {error}") from error
+
+
+def _text_writer() -> Callable[[Any], str]:
+    """Returns what makes text of the parts of one answer; bytes may end within a character."""
+    decode = getincrementaldecoder("utf-8")().decode
+    return lambda part: decode(part) if isinstance(part, bytes) else str(part)
 
 
 def _answering(app: App) -> _Answering:
-    """Finds out what the function takes."""
-    first = next(iter(inspect.signature(app).parameters), "")
-    return _Answering(app, takes_messages=first == "messages")
+    """Finds out what the function takes.
+
+    Raises:
+        TypeError: it is no function.
+    """
+    return _Answering(app, takes_messages=_parameters(app)[:1] == ["messages"])
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    """Returns the names of a function's parameters; of built-in classes such as `str` none are known.
+
+    Raises:
+        TypeError: it is no function.
+    """
+    if not callable(function):
+        raise TypeError(f"app= and checks= take functions, not {function!r}")
+    try:
+        return list(inspect.signature(function).parameters)
+    except ValueError:
+        return []
 
 
 def _text_of(messages: list[Mapping[str, Any]]) -> str:
@@ -194,15 +243,15 @@ class _Handler(BaseHTTPRequestHandler):
             return
         asked = json.loads(self.rfile.read(size))
         try:
-            pieces = self.server.answer.pieces(asked["messages"])
-            if asked.get("stream"):
-                self._stream(pieces)
-            else:
-                message = {"role": "assistant", "content": "".join(pieces)}
-                choice = {"index": 0, "message": message, "finish_reason": "stop"}
-                self._reply(200, {"object": "chat.completion", "choices": [choice]})
-        except Exception as error:  # noqa: BLE001 - whatever the function raises is the item's error
-            self._reply(400, _error(f"{type(error).__name__}: {error}"))
+            with closing(self.server.answer.pieces(asked["messages"])) as pieces:
+                if asked.get("stream"):
+                    self._stream(pieces)
+                else:
+                    self._answer("".join(pieces))
+        except AppError as error:
+            self._reply(400, _error(str(error)))
+        except ConnectionError:  # the caller has gone, as at the end of a time limit
+            self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         """Writes nothing: the run has the results."""
@@ -215,17 +264,29 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(written)
 
+    def _answer(self, text: str) -> None:
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        self._reply(200, {"object": "chat.completion", "choices": [choice]})
+
     def _stream(self, pieces: Iterator[str]) -> None:
-        first = next(pieces, "")  # a function that raises at once still gets its status
+        piece = next(pieces, "")  # a function that raises at once still gets its status
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
-        for piece in (first, *pieces):
-            self._event({"choices": [{"index": 0, "delta": {"content": piece}}]})
-        self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+        self._delta({"content": piece})
+        try:
+            for piece in pieces:
+                self._delta({"content": piece})
+            self._delta({}, finish_reason="stop")
+        except AppError as error:  # too late for a status
+            self._event(_error(str(error)))
         self.wfile.write(b"data: [DONE]\n\n")
         self.close_connection = True
+
+    def _delta(self, delta: Mapping[str, str], finish_reason: str | None = None) -> None:
+        self._event({"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]})
 
     def _event(self, body: Mapping[str, Any]) -> None:
         self.wfile.write(b"data: " + json.dumps(body).encode() + b"\n\n")
@@ -233,4 +294,4 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _error(message: str) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "app_error"}}
+    return {"error": {"message": message, "type": "app_error", "code": 400}}

@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -109,10 +109,15 @@ class Tariff(NamedTuple):
         return step.rates
 
     def usd(self, usage: Usage) -> float | None:
-        """Returns the cost of a call; None if a number of tokens is not known."""
+        """Returns the cost of a call; None if a number of tokens is not known, and they are not free.
+
+        >>> tariff_of("m", {"m": GivenPrice(0, 0)}).usd(Usage())
+        0.0
+        """
         question, answer = usage.input_tokens, usage.output_tokens
         if question is None or answer is None:
-            return None
+            steps = [*self.usual, *chain.from_iterable(self.tiers.values())]
+            return None if any(any(step.rates) for step in steps) else 0.0
         rates = self.rates(usage.service_tier, question)
         usd = question * rates.input + answer * rates.output
         if usage.cached_input_tokens or usage.cache_write_tokens:

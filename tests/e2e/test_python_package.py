@@ -53,7 +53,7 @@ def test_a_function_is_evaluated_by_workers(script: Script) -> None:
         run = proctor.run(bench, app=answer, on_event=events.append)
         rows = [[r.case_id, r.model, r.outcome, r.output, r.reason, r.tags] for r in run.rows]
         rows[0].append(next(run.rows).checks[0].passed)
-        told = [run.verdict, run.state, run.pass_rate, dict(run.counts), rows, str(run)]
+        told = [run.verdict, run.state, run.pass_rate, run.cost_usd, dict(run.counts), rows, str(run)]
         again = [event.name for event in proctor.watch(run)]
         async def main():
             return [event.name async for event in proctor.watch(run.id)]
@@ -65,8 +65,9 @@ def test_a_function_is_evaluated_by_workers(script: Script) -> None:
         ]
         print(json.dumps([told, names, tables], default=list))
     """)
-    (verdict, state, rate, counts, rows, text), (first, last, again, awaited), tables = found
-    assert (verdict, state, rate, counts["total"], counts["failed"]) == ("failed", "finished", 0.5, 2, 1)
+    (verdict, state, rate, cost, counts, rows, text), (first, last, again, awaited), tables = found
+    assert (verdict, state, rate, cost) == ("failed", "finished", 0.5, 0)
+    assert (counts["total"], counts["failed"]) == (2, 1)
     assert rows[0] == ["fr", "answer", "passed", "It is Paris.", "", ["north"], True]
     assert rows[1][:4] == ["pe", "answer", "failed", "It is Cusco."]
     assert '"Lima" is nowhere' in rows[1][4]
