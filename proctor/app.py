@@ -8,7 +8,7 @@ import inspect
 import json
 import threading
 from codecs import getincrementaldecoder
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple
@@ -117,7 +117,7 @@ class _Answering:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def pieces(self, messages: list[Mapping[str, Any]]) -> Iterator[str]:
+    def pieces(self, messages: list[Mapping[str, Any]]) -> Generator[str, None, None]:
         """Yields what the function answers.
 
         Raises:

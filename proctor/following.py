@@ -1,8 +1,9 @@
 """Runs that are begun here: submitted, followed event by event, or run to their end."""
 
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from json import dumps, loads
 from os import PathLike, fspath, urandom
@@ -61,24 +62,23 @@ class Watch:
         Raises:
             ProctorError: the program refused the request.
         """
-        with started([*self._arguments, "--jsonl", "-q"], text=self._text) as program:
-            is_over = False
-            for line in program.out:
-                event = _event_of(loads(line))
-                is_over = is_over or event.name == "finished"
-                yield event
-            _check_end(program, is_over=is_over)
+        with self._started() as program:
+            yield from _events_of(program)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yields events as they come, and reads them in a thread."""
         import asyncio  # noqa: PLC0415 - start-up: only asynchronous programs need it
 
-        events = iter(self)
-        try:
-            while (event := await asyncio.to_thread(next, events, None)) is not None:
-                yield event
-        finally:
-            await asyncio.to_thread(events.close)  # type: ignore[attr-defined] # a generator
+        with self._started() as program:
+            events = _events_of(program)
+            try:
+                while (event := await asyncio.to_thread(next, events, None)) is not None:
+                    yield event
+            finally:  # a thread that still reads ends with the program
+                await asyncio.to_thread(program.stop)
+
+    def _started(self) -> AbstractContextManager[Program]:
+        return started([*self._arguments, "--jsonl", "-q"], text=self._text)
 
 
 def watch(run: Run | str) -> Watch:
@@ -128,8 +128,7 @@ def run(
     """
     with ExitStack() as serving:
         if app is not None or checks:
-            source = _with_functions(source, app, checks, serving)
-            options = {"no_cache": True, **options}
+            source, options = _with_functions(source, options, app, checks, serving)
         arguments, text = _input(source)
         tell = on_event or _progress()
         for event in Watch(["run", *arguments, *arguments_of(options)], text):
@@ -147,13 +146,25 @@ def _input(source: Source) -> tuple[list[str], str | None]:
 
 
 def _with_functions(
-    source: Source, app: "App | None", checks: Sequence[Callable[..., Any]], serving: ExitStack
-) -> Mapping[str, Any]:
-    """Returns a bench that asks served functions instead of models, and as judges."""
+    source: Source,
+    options: dict[str, Option],
+    app: "App | None",
+    checks: Sequence[Callable[..., Any]],
+    serving: ExitStack,
+) -> tuple[Source, dict[str, Option]]:
+    """Returns a bench and options that ask served functions instead of models, and as judges.
+
+    Raises:
+        TypeError: there are checks, and the bench is a file.
+    """
     from proctor.app import CheckPrompt, judge_of, served  # noqa: PLC0415 - start-up: for functions only
 
+    options = {"no_cache": True, **options}
     if not isinstance(source, Bench | Mapping):
-        raise TypeError("app= and checks= need a Bench: a file names its own models and checks")
+        if app is None or checks:
+            raise TypeError(f"checks= need a Bench or its content as a mapping, not the path {source!s}")
+        url = serving.enter_context(served(app))
+        return source, {**options, "model": _name_of(app), "api_base": url, "price": "0/0"}
     bench = dict(source.document() if isinstance(source, Bench) else source)
     configs = dict(bench.get("model_configs", {}))
 
@@ -165,28 +176,50 @@ def _with_functions(
     if app is not None:
         bench["models"] = [serve(_name_of(app), app)]
     rows = list(bench.get("default_checks", ()))
-    for check in checks:
-        prompt, name = CheckPrompt(f"<{urandom(16).hex()}>"), _name_of(check)
+    for name, check in _named(checks):
+        prompt = CheckPrompt(f"<{urandom(16).hex()}>")
         judge = serve(f"check.{name}", judge_of(check, prompt))
         rows.append({"rubric": name, "name": name, "model": judge, "prompt": str(prompt)})
-    return {**bench, "model_configs": configs, **({"default_checks": rows} if rows else {})}
+    return {**bench, "model_configs": configs, **({"default_checks": rows} if rows else {})}, options
+
+
+def _named(functions: Sequence[Callable[..., Any]]) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yields functions with names that differ.
+
+    >>> [name for name, _ in _named([len, len, max])]
+    ['len', 'len 2', 'max']
+    """
+    seen = Counter[str]()
+    for function in functions:
+        name = _name_of(function)
+        seen[name] += 1
+        yield name if seen[name] == 1 else f"{name} {seen[name]}", function
 
 
 def _name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
+def _events_of(program: Program) -> Iterator[Event]:
+    """Yields the events that a command prints.
+
+    Raises:
+        ProctorError: it refused the request, or ended without a last event.
+    """
+    is_over = False
+    for line in program.out:
+        event = _event_of(loads(line))
+        is_over = is_over or event.name == "finished"
+        yield event
+    code = program.end()
+    if not is_over or code not in ENDED:
+        raise program.failure(code)
+
+
 def _event_of(line: Mapping[str, Any]) -> Event:
     if "error" in line and line.get("event") == "error":
         raise error_of(line["error"], line["exit"])
     return Event(line["event"], line)
-
-
-def _check_end(program: Program, *, is_over: bool) -> None:
-    """Raises if the program ended without a last event."""
-    code = program.end()
-    if not is_over or code not in ENDED:
-        raise program.failure(code)
 
 
 def _progress() -> Callable[[Event], None]:

@@ -99,6 +99,31 @@ def test_functions_check_answers_as_judges_do(script: Script) -> None:
     assert "no such table" in reason
 
 
+def test_functions_of_one_name_are_checks_of_their_own(script: Script) -> None:
+    """Two lambdas are told apart, and a file's cases are put to a function too."""
+    found = script("""
+        from pathlib import Path
+        checks = [lambda output: "Paris" in output, lambda output: len(output) > 99]
+        run = proctor.run(bench, app=answer, checks=checks)
+        first = [[check.name, check.passed] for check in next(run.rows).checks]
+        file = {"name": "b", "system_prompt": "p", "models": ["other"]}
+        file["test_cases"] = [{"input": "Paris", "checks": [{"equals": "PARIS"}]}]
+        Path("bench.yaml").write_text(json.dumps(file))
+        from_file = proctor.run("bench.yaml", app=str.upper, no_cache=False)
+        try:
+            proctor.run("bench.yaml", app=answer, checks=checks)
+        except TypeError as error:
+            refused = str(error)
+        print(json.dumps([first, from_file.verdict, [row.model for row in from_file.rows], refused]))
+    """)
+    assert found == [
+        [["<lambda>", True], ["<lambda> 2", False], ["contains: Paris", True]],
+        "passed",
+        ["upper"],
+        "checks= need a Bench or its content as a mapping, not the path bench.yaml",
+    ]
+
+
 def test_gates_and_comparisons_are_those_of_the_program(script: Script) -> None:
     """A requirement that does not hold raises with its figures; B is compared with the run before it."""
     found = script("""
@@ -158,6 +183,26 @@ def test_what_is_left_early_is_stopped(script: Script) -> None:
     assert found[0] != "finished"
     assert found[1] == 200
     assert not [each for each in marked_processes() if "worker" in " ".join(each.cmdline())]
+
+
+def test_an_asynchronous_watch_can_be_cancelled(script: Script) -> None:
+    """A time limit ends it with `TimeoutError`, and the process that it started is gone."""
+    found = script("""
+        import asyncio
+        run = proctor.submit({**bench.document(), "models": ["m"]}, api_base="http://127.0.0.1:9/v1")
+        async def consume():
+            async for event in proctor.watch(run):
+                seen.append(event.name)
+        async def main():
+            try:
+                await asyncio.wait_for(consume(), 2)
+            except TimeoutError:
+                return "timed out"
+        seen = []
+        print(json.dumps([asyncio.run(main()), seen[-1] != "finished", run.state]))
+    """)
+    assert found == ["timed out", True, "running"]
+    assert not [each for each in marked_processes() if "watch" in each.cmdline()]
 
 
 def test_a_project_may_have_packages_of_the_same_names(script: Script, tmp_path: Path) -> None:
