@@ -46,6 +46,8 @@ class ModelConfig:
     """What a plug-in or a file is given."""
     env: Sequence[str] = ()
     """Variables of the environment that a file may read."""
+    role: str | None = None
+    """`check` for code whose functions are asked by `verdict`, and that answers no prompts."""
 
 
 @dataclass(frozen=True)

@@ -214,6 +214,18 @@ def javascript(
     return {"javascript": named if code is None else code, **configured, **options}
 
 
+def verdict(
+    function: str | None = None,
+    *,
+    model: str,
+    config: Mapping[str, Any] | None = None,
+    **options: Unpack[Options],
+) -> Check:
+    """A function of code beside the bench, an entry of `model_configs`, says so itself."""
+    configured = {} if config is None else {"config": config}
+    return {"verdict": function, "model": model, **configured, **options}
+
+
 def similar(text: str, *, model: str | None = None, **options: Unpack[Options]) -> Check:
     """The cosine of the embeddings of output and text reaches `at_least`; asks a model."""
     return {"similar": text, **({} if model is None else {"model": model}), **options}

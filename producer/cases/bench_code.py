@@ -17,9 +17,9 @@ from producer.cases.bench_files import TextFile, inside
 from producer.load.problems import InputRow, Place
 from producer.text import shown
 from shared import plugins
-from shared.code.code_file import CodeFile
+from shared.code.code_file import CALLED_AS_MODEL, CodeFile
 from shared.code.code_process import CodeFailedError, CodeProcess, Role
-from shared.contracts.case_config import BenchConfig
+from shared.contracts.case_config import BenchConfig, ModelConfig
 from shared.contracts.code_config import CaseSource, Code, CodeName
 
 CODE_BYTES: Final = 1 << 20
@@ -92,9 +92,15 @@ class BenchCode:
                 where = Place(found.name, line=getattr(error, "lineno", None) or 1)
                 text = getattr(error, "msg", str(error))
                 raise where.error(f"not valid Python: {text}", "python -m py_compile FILE") from None
-        digest = sha256(found.text.encode()).hexdigest()
         return CodeFile(
-            name.language, PurePath(name.file).name, found.text, digest, name.function, list(code.env)
+            name.language,
+            PurePath(name.file).name,
+            found.text,
+            sha256(found.text.encode()).hexdigest(),
+            name.function,
+            list(code.env),
+            str(inside(self.config, place, name.file).parent),
+            code.role if isinstance(code, ModelConfig) else CALLED_AS_MODEL,
         )
 
     def prompt(self, place: Place, code: Code) -> MakePrompt:

@@ -327,7 +327,7 @@ class _Cases:
         return cls(
             config,
             beside.root,
-            CheckReader(models, functions, beside.schema, beside.script),
+            CheckReader(models, functions, beside.schema, beside.script, config.code_checks),
             Images(beside.binary),
             sorted(validator_names(validators.source)) if validators else None,
             BenchCases(beside.root),

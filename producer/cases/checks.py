@@ -60,6 +60,8 @@ class CheckReader:
     functions: Mapping[str, str | None] | None
     read_schema: ReadSchema
     read_script: ReadScript
+    code: frozenset[str] = frozenset()
+    """Models that are code with the role of a check."""
     scripts: dict[Snippet, Place] = field(default_factory=dict)
     """The scripts that were read, each with its first place."""
     needs_stream: bool = False
@@ -136,7 +138,16 @@ class CheckReader:
                 self.scripts.setdefault(script_of(each.argument), place)
             if kind.calls_function:
                 self._verify_function(each.check, str(each.argument), place)
+            self._verify_asked(each, place, asks_code=kind.asks_code)
         return checks.as_written(check, raw) if is_template(json.dumps(raw)) else check
+
+    def _verify_asked(self, check: Check, place: Place, *, asks_code: bool) -> None:
+        """Refuses a judge where code says whether answers pass, and such code as a judge."""
+        for model in check.models:
+            if (model in self.code) is not asks_code:
+                is_what = "is no code with role: check" if asks_code else "has role: check, and is no judge"
+                how = f"model_configs: {{{shown(model)}: {{python: checks.py, role: check}}}}"
+                raise place.error(f"{check.check}: {shown(model)} {is_what}", f"write verdict, and {how}")
 
     def transform(self, transform: Transform, place: Place) -> Transform:
         """Makes a transform ready to travel: its file is read, its function and its code are verified.

@@ -287,7 +287,7 @@ def _check_run(run: CaseRun, bench: Bench, *, has_expected: bool) -> None:
     judges = run.judges if has_expected else ()
     called = {**({} if run.recorded else run.models), **{name: run.judges[name] for name in judges}}
     for model, target in {**called, **run.check_models}.items():
-        if not target.is_echo and tariff_of(target.model, run.prices) is None:
+        if not target.is_free and tariff_of(target.model, run.prices) is None:
             what = f"max_cost: the price of {shown(model)} is not known, so that no cap can be kept"
             given = "prices: {prompt_per_million: …, completion_per_million: …}"
             option = "give --price IN/OUT, or " if model in run.models and not run.recorded else ""

@@ -1,6 +1,13 @@
 """A file of code as it travels with a run: workers may have no such file."""
 
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
 import msgspec
+
+CALLED_AS_MODEL: Final = "model"
+CALLED_AS_CHECK: Final = "check"
 
 
 class CodeFile(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -18,6 +25,10 @@ class CodeFile(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What is called; empty: the usual one."""
     env: list[str] = []
     """The variables that it is given."""
+    folder: str = ""
+    """Where it was read."""
+    role: str = CALLED_AS_MODEL
+    """What its functions are to a worker: `model`, or `check`."""
 
     @property
     def place(self) -> str:
@@ -27,3 +38,17 @@ class CodeFile(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         'python:provider.py#5d41402a'
         """
         return f"{self.language}:{self.name}#{self.sha256[:8]}"
+
+    @property
+    def is_check(self) -> bool:
+        """Whether its functions say if answers pass."""
+        return self.role == CALLED_AS_CHECK
+
+    @property
+    def beside(self) -> Path | None:
+        """The folder where it was read, with what it imports; None: this machine has not its text there."""
+        try:
+            text = Path(self.folder, self.name).read_bytes() if self.folder else b""
+        except OSError:
+            return None
+        return Path(self.folder) if sha256(text).hexdigest() == self.sha256 else None

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
+from functools import cache
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,8 +39,11 @@ _LAST_WORDS: Final = 40
 """Lines of what it prints that are kept, for the reason of its end."""
 _END_S: Final = 0.5
 _REAP_S: Final = 5.0
+_TYPESCRIPT: Final = frozenset({".ts", ".mts", ".cts"})
+_STRIPS_TYPES: Final = (22, 18)
+"""The first version of node that runs TypeScript by itself."""
 
-Role = Literal["model", "prompt", "cases"]
+Role = Literal["model", "prompt", "cases", "check"]
 Failure = Literal["raised", "lost", "invalid", "unusable"]
 """The function raised; a connection or the process was lost, so that the same call may succeed; what came
 is no answer; the file cannot be run at all."""
@@ -225,7 +229,7 @@ def _started(
         process = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-S", str(_FOLDER / "keeper.py"), str(ends), str(memory_bytes)),
-                *_program(file, environment, memory_bytes),
+                *_program(file, folder, environment, memory_bytes),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -243,7 +247,7 @@ def _started(
     return process, life
 
 
-def _program(file: CodeFile, environment: Mapping[str, str], memory_bytes: int) -> list[str]:
+def _program(file: CodeFile, folder: Path, environment: Mapping[str, str], memory_bytes: int) -> list[str]:
     """Returns the command line that runs a file.
 
     Raises:
@@ -255,8 +259,31 @@ def _program(file: CodeFile, environment: Mapping[str, str], memory_bytes: int) 
     if node is None:
         text = f"{file.name}: JavaScript is run by node, which this machine does not have"
         raise CodeFailedError(text, "unusable")
-    heap = f"--max-old-space-size={memory_bytes >> 20}"
-    return [node, heap, "--no-warnings", "--experimental-detect-module", str(_FOLDER / "host.mjs")]
+    options = [f"--max-old-space-size={memory_bytes >> 20}", "--no-warnings", "--experimental-detect-module"]
+    if Path(file.name).suffix in _TYPESCRIPT:
+        options += typescript_options(file.name, folder, node)
+    return [node, *options, str(_FOLDER / "host.mjs")]
+
+
+def typescript_options(name: str, folder: Path, node: str) -> list[str]:
+    """Returns the options with which node runs TypeScript: of `tsx`, if it is installed above a folder.
+
+    Raises:
+        CodeFailedError: nothing here does.
+    """
+    if any((each / "node_modules" / "tsx").is_dir() for each in (folder, *folder.parents)):
+        return ["--import", "tsx"]
+    if _version(node) < _STRIPS_TYPES:
+        how = "node 22.18 or later, or by tsx, which `npm install tsx` puts beside it"
+        raise CodeFailedError(f"{name}: TypeScript is run by {how}; this machine has neither", "unusable")
+    return []
+
+
+@cache
+def _version(node: str) -> tuple[int, ...]:
+    """Returns the version of a `node`; empty where it says none."""
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    return tuple(int(each) for each in said.strip().removeprefix("v").split(".") if each.isdecimal())
 
 
 def listed_variables(file: CodeFile, environment: Mapping[str, str]) -> dict[str, str]:

@@ -33,7 +33,15 @@ function failure(error) {
 async function load(start) {
   const module = await import(pathToFileURL(start.path).href);
   const whole = module.default?.default ?? module.default ?? module;
-  const found = start.function ? module[start.function] ?? whole[start.function] : whole;
+  const named = (name) => (name ? module[name] ?? whole[name] : whole);
+  if (start.role === 'check') {
+    return (called, ...given) => {
+      const judge = named(called || start.function);
+      if (typeof judge !== 'function') throw new Error(`no function ${called || 'as its default export'}`);
+      return judge(...given);
+    };
+  }
+  const found = named(start.function);
   const isClass = typeof found === 'function' && /^class\b/.test(Function.prototype.toString.call(found));
   const made = isClass ? new found(start.options) : found;
   if (start.role === 'model' && typeof made?.callApi === 'function') return made.callApi.bind(made);

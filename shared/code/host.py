@@ -12,8 +12,9 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 from typing import Any
 
 REPLIES_FD = 3
@@ -21,7 +22,12 @@ LOAD = 0
 """The number that answers whether the file was loaded."""
 THREADS = 64
 """Calls of plain functions at a time; whoever calls keeps to it."""
-USUAL = {"model": "call_api", "prompt": "create_prompt", "cases": "generate_tests"}
+USUAL = {
+    "model": "call_api",
+    "prompt": "create_prompt",
+    "cases": "generate_tests",
+    "check": "get_assert",
+}
 """What functions are called whose name is not given, by what they are for."""
 
 
@@ -44,7 +50,7 @@ def _write(data: bytes) -> None:
 
 
 def load(path: str, name: str, role: str) -> Callable[..., Any]:
-    """Loads the function of a file.
+    """Loads the function of a file; of a check, what calls the one that each call names.
 
     Args:
         path: of the file.
@@ -58,6 +64,13 @@ def load(path: str, name: str, role: str) -> Callable[..., Any]:
     module = importlib.util.module_from_spec(spec)
     sys.modules["proctor_code"] = module
     spec.loader.exec_module(module)
+    if role == "check":
+        return lambda called, *given: (found := chosen(module, called or name, role))(*accepted(found, given))
+    return chosen(module, name, role)
+
+
+def chosen(module: ModuleType, name: str, role: str) -> Callable[..., Any]:
+    """Finds a function by its name, also one of a class; without a name the usual or the only one."""
     own = [
         each
         for each, value in vars(module).items()
@@ -65,14 +78,17 @@ def load(path: str, name: str, role: str) -> Callable[..., Any]:
     ]
     if not name:
         name = own[0] if len(own) == 1 else USUAL[role]
-    found: Callable[..., Any] | None = getattr(module, name, None)
+    found: Any = module
+    for step in name.split("."):
+        found = getattr(found, step, None)
     if not callable(found):
         has = f"it has {', '.join(own)}" if own else "it has none"
         raise LookupError(f"no function {name}: {has}")  # noqa: TRY004 - a name is missing
-    return found
+    usable: Callable[..., Any] = found
+    return usable
 
 
-def accepted(function: Callable[..., Any], arguments: list[Any]) -> list[Any]:
+def accepted(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequence[Any]:
     """Returns as many of the arguments as a function takes."""
     try:
         kinds = [each.kind for each in inspect.signature(function).parameters.values()]

@@ -213,6 +213,8 @@ class ModelConfig(Code):
     """Options of calls to it; they go before those of the bench."""
     headers: Headers = Field({})
     """Headers of requests to it."""
+    role: Literal["model", "check"] = "model"
+    """Whether its code answers prompts, or says by its functions whether answers pass: see `verdict`."""
 
     def price_on(self, day: str) -> GivenPrice | None:
         """Returns what it costs on a day; None where the file does not say.
@@ -237,6 +239,8 @@ class ModelConfig(Code):
                 raise _misplaced(key, f"{code} is called, and there is {key} too: keep one of them")
         if self.http and self.api_base is not None:
             raise _misplaced("http", "http has a url, and there is an api_base too: keep one of them")
+        if self.role == "check" and self.named is None:
+            raise _misplaced("role", "only code has a role: write python or javascript too")
         if self.protocol and self.api_base is None:
             raise _misplaced("protocol", "protocol is that of an api_base: write api_base too")
         return self
@@ -250,6 +254,13 @@ class ModelEntry(ModelConfig):
 
     name: Text
     """What it is called."""
+
+    @model_validator(mode="after")
+    def _is_model(self) -> Self:
+        """Refuses what is no model under test."""
+        if self.role == "check":
+            raise _misplaced("role", "code with a role stands in model_configs: checks ask it, cases do not")
+        return self
 
 
 def _form_of_model(model: Any) -> str:
@@ -503,6 +514,11 @@ class BenchConfig(_SettingKeys):
         """The configurations of models, wherever they stand."""
         entries = {each.name: each for each in self.models if isinstance(each, ModelEntry)}
         return {**self.model_configs, **entries}
+
+    @property
+    def code_checks(self) -> frozenset[str]:
+        """The names of code that says whether answers pass."""
+        return frozenset(name for name, own in self.model_configs.items() if own.role == "check")
 
     def config_of(self, model: str) -> ModelConfig:
         """Returns the configuration of a model; that of one without is empty."""

@@ -27,8 +27,8 @@ Language = Literal["python", "javascript"]
 MOST_VARIABLES: Final = 100
 """Variables that are passed to a process of code."""
 _FILES: Final = {
-    "python": re.compile(r"(?P<file>.+\.py)(?::(?P<function>[^\W\d]\w*))?"),
-    "javascript": re.compile(r"(?P<file>.+\.[cm]?js)(?::(?P<function>[^\W\d][\w$]*))?"),
+    "python": re.compile(r"(?P<file>.+\.py)(?::(?P<function>[^\W\d]\w*(?:\.[^\W\d]\w*)?))?"),
+    "javascript": re.compile(r"(?P<file>.+\.[cm]?[jt]s)(?::(?P<function>[^\W\d][\w$]*))?"),
 }
 _PLUGIN: Final = re.compile(r"[\w.-]+", re.ASCII)
 
@@ -94,7 +94,7 @@ class Code(BaseModel):
     python: Annotated[Text, AfterValidator(_python)] | None = None
     """A Python file beside the bench, with `:function` if not the usual one; needs `--allow-code`."""
     javascript: Annotated[Text, AfterValidator(_javascript)] | None = None
-    """A JavaScript file, likewise, which `node` runs."""
+    """A file of JavaScript or TypeScript, likewise, which `node` runs."""
     plugin: Annotated[Text, AfterValidator(_plugin)] | None = None
     """The name under which an installed package has registered it."""
     env: Annotated[list[Annotated[Text, AfterValidator(_variable)]], Field(max_length=MOST_VARIABLES)] = []

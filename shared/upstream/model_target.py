@@ -77,6 +77,11 @@ class ModelTarget(msgspec.Struct, frozen=True, gc=False):
         """
         return not self.api_base and self.model.partition("/")[0] == ECHO
 
+    @property
+    def is_free(self) -> bool:
+        """Whether its calls cost nothing: those of `echo`, and of functions that judge."""
+        return self.is_echo or (self.code is not None and self.code.is_check)
+
     def compatible(self) -> "ModelTarget":
         """Returns the target at an OpenAI-compatible endpoint, whatever its name says; its own word stays.
 

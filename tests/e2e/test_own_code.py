@@ -64,6 +64,36 @@ def test_a_package_of_plugins_is_used(cli: Cli, package: Mapping[str, str], tmp_
     ]
 
 
+def test_functions_of_code_are_checks(cli: Cli, tmp_path: Path) -> None:
+    """They import what is beside them, in Python and JavaScript; one that raises is a check that failed."""
+    (tmp_path / "own.py").write_text("LONGEST = 5\n")
+    (tmp_path / "own.mjs").write_text("export const longest = 5;\n")
+    (tmp_path / "judge.py").write_text(
+        "import own\nclass Words:\n    @staticmethod\n    def few(output, context):\n"
+        "        most = context['config']['most']\n"
+        "        return {'pass': True, 'score': 0.5, 'reason': f'{own.LONGEST} {most}'}\n"
+        "def raises(output):\n    raise ValueError(output)\n"
+    )
+    (tmp_path / "judge.mjs").write_text(
+        "import { longest } from './own.mjs';\n"
+        "export const short = (output, context) => output.length <= longest && context.vars.n === 1;\n"
+    )
+    bench = tmp_path / "bench.yaml"
+    bench.write_text(
+        "name: own\nmodels: [echo]\nprompts: [Hi]\ntest_cases: [{vars: {n: 1}}]\npaid_checks: always\n"
+        "model_configs:\n  py: {python: judge.py, role: check}\n  js: {javascript: judge.mjs, role: check}\n"
+        "default_checks:\n  - {verdict: Words.few, model: py, config: {most: 3}}\n"
+        "  - {verdict: Words.few, model: py, config: {most: 3}, at_least: 0.6}\n"
+        "  - {verdict: short, model: js}\n  - {not: {verdict: raises, model: py}}\n"
+    )
+    rows = tmp_path / "rows.jsonl"
+    done = cli("run", bench, "--allow-code", "--max-cost", "1", "-o", rows)
+    assert done.code == 1, done
+    found = [(each["passed"], each["reason"]) for each in json.loads(rows.read_text())["result"]["checks"]]
+    raised = "judge.py: ValueError: Hi"
+    assert found == [(True, "5 3"), (False, "5 3"), (True, "the function returned true"), (True, raised)]
+
+
 def test_code_beside_a_bench_is_run(cli: Cli, tmp_path: Path) -> None:
     """By the workers of the command, with the cache and the limits of all models; not without permission."""
     (tmp_path / "app.py").write_text(

@@ -41,6 +41,7 @@ WRITTEN = (
     check.python("is_short"),
     check.javascript("output.length < 100", config={"most": 100}),
     check.javascript(file="check.js", function="is_short"),
+    check.verdict("names_the_capital", model="own-checks", config={"most": 1}),
     check.similar("Paris", model="openai/text-embedding-3-small", at_least=0.8),
     check.rubric("Polite.", models=["openai/gpt-4o", "openai/gpt-4o-mini"]),
     check.factuality("It is Paris.", scores={"superset": 0.6}),

@@ -13,7 +13,7 @@ import msgspec
 
 from proctor.plugins import CallFailedError, ModelAnswer, ModelCall, Reason
 from shared.code.code_file import CodeFile
-from shared.code.code_process import CALLS, CodeFailedError, CodeProcess, Failure
+from shared.code.code_process import CALLS, CodeFailedError, CodeProcess, Failure, Role
 
 LOAD_S: Final = 60.0
 """Time that a file may take to be loaded, with all that it imports."""
@@ -95,6 +95,9 @@ class CodeClient:
         given = {name: value for name, value in params.items() if value is not None}
         options = {"id": call.model, "label": call.model, "config": self._config, "params": given}
         arguments = [call.prompt, options, {"vars": call.vars}]
+        if self._file.is_check:
+            question = json.loads(call.prompt)
+            arguments = [question["function"], question["output"], question["context"]]
         async with self._slots:
             running = await self._started(call.model)
             running.calls += 1
@@ -102,6 +105,9 @@ class CodeClient:
             try:
                 returned = await asyncio.wrap_future(running.process.call(arguments))
             except CodeFailedError as error:
+                if self._file.is_check and error.failure == "raised" and not error.status:
+                    returned = {"pass": False, "score": 0, "reason": str(error)}
+                    return _verdict(self._file, returned)
                 raise _failed(error) from None
             except asyncio.CancelledError:  # out of time, or not wanted any more: it may hang
                 self._leave(running)
@@ -109,6 +115,8 @@ class CodeClient:
             finally:
                 running.calls -= 1
                 self._rest(running)
+        if self._file.is_check:
+            return _verdict(self._file, returned)
         return answer_of(self._file.name, returned)
 
     async def close(self) -> None:
@@ -130,8 +138,9 @@ class CodeClient:
     async def _start(self, model: str) -> CodeProcess:
         """Starts a process, and waits until the file is loaded."""
         options = {"id": model, "config": self._config}
+        role: Role = "check" if self._file.is_check else "model"
         process = await asyncio.to_thread(
-            CodeProcess, self._file, "model", self._environment, options=options
+            CodeProcess, self._file, role, self._environment, options=options, beside=self._file.beside
         )
         try:
             await asyncio.wait_for(asyncio.wrap_future(process.ready), LOAD_S)
@@ -167,6 +176,11 @@ class CodeClient:
         """Ends a process that has had no call for a while."""
         self._leave(running)
         running.process.close()
+
+
+def _verdict(file: CodeFile, returned: object) -> ModelAnswer:
+    """Passes on what a check returned."""
+    return ModelAnswer(json.dumps({"language": file.language, "value": returned}), cost_usd=0.0)
 
 
 def _failed(error: CodeFailedError) -> CallFailedError:

@@ -287,7 +287,7 @@ class ModelCaller:
     ) -> Reply:
         """Calls until there is an answer, or a wait that is too long to be waited here."""
         size, estimate = operation.size_of(request), None
-        if context.settings.max_cost is not None:
+        if context.settings.max_cost is not None and not request.target.is_free:
             tariff = tariff_of(request.model, context.settings.prices)
             if tariff is None:
                 text = f"the price of {request.model} is not known, and the run has a cost cap"

@@ -87,7 +87,8 @@ class Question:
 
 def question_of(check: Check, asks: AsksJudges | AsksEmbeddings, subject: Subject) -> Question:
     """Makes the question of a check."""
-    unnamed = msgspec.structs.replace(check, name="", written="", at_least=None, weight=1.0, json_path="")
+    at_least = check.at_least if isinstance(asks, AsksJudges) and asks.says_verdict else None
+    unnamed = msgspec.structs.replace(check, name="", written="", at_least=at_least, weight=1.0, json_path="")
     text = msgspec.json.encode((unnamed, escape_surrogates(subject.text)))
     return Question(check, asks, subject, blake2b(text, digest_size=16).digest())
 

@@ -16,7 +16,9 @@ from producer.cli.plugins_view import check_plugins
 from producer.load.source import Source
 from producer.options import CaseChoice
 from shared import plugins
+from shared.code.code_process import CodeFailedError, typescript_options
 from shared.codecs.parked_items import WaitReason
+from shared.contracts import code_config
 from shared.contracts.checks import Check
 from shared.errors import InputError
 from shared.runs.waiting import describe_parked
@@ -50,6 +52,52 @@ def plan(folder: Path, *, allow_code: bool = True, **more: Any) -> PlannedRun:
     path = folder / "bench.yaml"
     path.write_text(yaml.safe_dump({**MINIMAL, **more}))
     return plan_run(Source(path), CaseChoice(allow_code=allow_code))
+
+
+def test_typescript_is_run_by_node_or_by_tsx(tmp_path: Path) -> None:
+    """Where neither can, one line says what is missing."""
+    (tmp_path / "node").write_text("#!/bin/sh\necho v20.1.0\n")
+    (tmp_path / "node").chmod(0o700)
+    with pytest.raises(
+        CodeFailedError, match=r"ask\.ts: TypeScript is run by node 22\.18 or later, or by tsx"
+    ):
+        typescript_options("ask.ts", tmp_path, str(tmp_path / "node"))
+    (tmp_path / "node_modules" / "tsx").mkdir(parents=True)
+    assert typescript_options("ask.ts", tmp_path, str(tmp_path / "node")) == ["--import", "tsx"]
+    assert code_config.Code(javascript="ask.ts:one").named == ("javascript", "ask.ts", "one")
+
+
+def test_code_runs_where_it_was_read_as_long_as_it_is_the_same(tmp_path: Path) -> None:
+    file = (
+        plan(tmp_path, models=[{"name": "app", "python": "app.py"}], test_cases=[{"input": "Hi"}])
+        .run.models["app"]
+        .code
+    )
+    assert file is not None
+    assert file.beside == tmp_path
+    (tmp_path / "app.py").write_text("changed")
+    assert file.beside is None
+
+
+def test_code_that_judges_is_asked_by_its_own_check(tmp_path: Path) -> None:
+    """It is no judge, and answers no prompts."""
+    own = {"own": {"python": "app.py", "role": "check"}}
+    asked: dict[str, Any] = {
+        "default_checks": [{"verdict": None, "model": "own"}],
+        "test_cases": [{"input": "Hi"}],
+    }
+    run = plan(tmp_path, model_configs=own, **asked).run
+    assert [name for name, target in run.check_models.items() if target.is_free] == ["own"]
+
+    asked["default_checks"] = [{"rubric": "kind", "model": "own"}]
+    wrong = refusal(tmp_path, model_configs=own, **asked)
+    assert "rubric: 'own' has role: check, and is no judge" in wrong
+    asked["default_checks"] = [{"verdict": "f", "model": "gpt-4o"}]
+    wrong = refusal(tmp_path, **asked)
+    assert "verdict: 'gpt-4o' is no code with role: check" in wrong
+    assert "only code has a role" in refusal(tmp_path, model_configs={"m": {"role": "check"}})
+    wrong = refusal(tmp_path, models=[{"name": "m", "python": "app.py", "role": "check"}])
+    assert "code with a role stands in model_configs" in wrong
 
 
 def refusal(folder: Path, **more: Any) -> str:

@@ -57,8 +57,14 @@ def javascript(check: Check, subject: Subject) -> Score:
 
 def request_of(subject: Subject, config: dict[str, Any] | None = None) -> str:
     """Writes what a script is called with, as JSON."""
+    context = msgspec.json.encode(javascript_context(subject, config)).decode()
+    return f'{{"output": {json.dumps(subject.given)}, "context": {context}}}'
+
+
+def javascript_context(subject: Subject, config: dict[str, Any] | None) -> dict[str, Any]:
+    """What a function receives beside the output, with the keys that promptfoo has."""
     answer = subject.answer
-    context = context_of(subject) | {
+    return context_of(subject) | {
         "prompt": subject.input,
         "test": {"vars": subject.vars, "metadata": subject.metadata},
         "config": config or {},
@@ -68,7 +74,6 @@ def request_of(subject: Subject, config: dict[str, Any] | None = None) -> str:
             "tokenUsage": {"total": answer.tokens},
         },
     }
-    return f'{{"output": {json.dumps(subject.given)}, "context": {msgspec.json.encode(context).decode()}}}'
 
 
 def score_of(returned: Returned, at_least: float | None) -> Score:

@@ -336,6 +336,8 @@ class AsksJudges:
     """The score of what no judge has to be asked about; None: there always is a question."""
     completed: Callable[[Check, Subject], Check] | None = None
     """Puts what judges see beside the output into the check, such as other answers; None: nothing."""
+    says_verdict: bool = False
+    """Whether the score says if the check passes, so that another `at_least` is another question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,6 +396,8 @@ class CheckKind:
     """Whether it looks at when pieces of an answer came, so that answers are streamed."""
     compares: bool = False
     """Whether it compares the answers of models and prompts to the case."""
+    asks_code: bool = False
+    """Whether it asks code that has the role of a check, and no judge."""
     transform: Callable[[Check], Transform | None] | None = None
     """How a part of its argument is made of the output; None: none is."""
     reads_text: bool = True

@@ -62,6 +62,7 @@ from worker.validation.checks.texts import (
     one_of,
     starts_with,
 )
+from worker.validation.checks.verdict import VERDICT, VERDICT_OPTIONS, FunctionOfCode, verdict_title
 from worker.validation.checks.xml import XML_OPTIONS, Elements, xml
 
 _text: Final = partial(CheckKind, argument=PartOfText, options=TEXT_OPTIONS)
@@ -340,6 +341,19 @@ ROWS: Final = (
         title=javascript_title,
         needs_sandbox=True,
         is_script=True,
+    ),
+    CheckKind(
+        "verdict",
+        "a function of [code beside the bench](plugins.md#code-as-checks) accepts the output; asks `model`",
+        "{verdict: names_the_capital, model: own-checks}",
+        "Paris",
+        argument=FunctionOfCode | None,
+        options=VERDICT_OPTIONS,
+        asks=VERDICT,
+        title=verdict_title,
+        takes_bare_word=True,
+        is_template=False,
+        asks_code=True,
     ),
     CheckKind(
         "similar",
