@@ -15,6 +15,7 @@ from producer.load.problems import Place, PlacedError
 from producer.load.source import Source
 from producer.options import CaseChoice
 from shared.contracts.case_config import BenchConfig, CaseEntry
+from shared.contracts.prompts import Prompt
 from shared.errors import UsageError
 
 ROUNDS: Final = 5
@@ -36,16 +37,14 @@ M = TypeVar("M", bound=BaseModel)
 def usable(found: Conversion, target: Path) -> Conversion:
     """Returns a conversion without what Proctor refuses, which is listed.
 
-    Code beside the bench is not run, and a bench that has any is returned unchanged, as one without prompts.
+    Code beside the bench is not run. A bench whose cases are all made by code is returned unchanged, as one
+    without prompts.
 
     Args:
         found: a conversion, whose files are written.
         target: where the bench will stand.
     """
-    bench = found.bench
-    code = (*bench.configured.values(), *(bench.prompts or ()), *(bench.test_cases_file or ()))
-    is_code = any(not isinstance(each, str) and each.named is not None for each in code)
-    if is_code or bench.prompts == [UNWRITTEN]:
+    if found.bench.prompts == [UNWRITTEN] or (found.bench.test_cases_file and not found.bench.test_cases):
         return found
     for _ in range(ROUNDS):
         problems = _problems(found, target)
@@ -94,13 +93,23 @@ def rebased(found: Conversion, source: Path, target: Path) -> Conversion:
 
 
 def _problems(found: Conversion, target: Path) -> list[tuple[Place, str]]:
-    """What is wrong with a bench as it is written, with the places."""
-    text = bench_text(found.bench)
+    """What is wrong with a bench as it is written, with the places; nothing of its code is run."""
+    text = bench_text(_idle(found.bench))
     try:
-        plan_run(Source(target, stdin=BytesIO(text.encode())), CaseChoice())
+        plan_run(Source(target, stdin=BytesIO(text.encode())), CaseChoice(allow_code=True))
     except UsageError as error:
         return [_placed(each) for each in error.problems or [error]]
     return []
+
+
+def _idle(bench: BenchConfig) -> BenchConfig:
+    """A bench without the code that would be run to read it: prompts and cases that it makes."""
+    prompts = [
+        Prompt(id=each.id, user=each.id or "made by code") if each.named else each
+        for each in bench.prompts or ()
+    ]
+    idle = bench.model_copy(update={_PROMPTS: prompts} if bench.prompts else {})
+    return _unset(idle, {"test_cases_file"})
 
 
 def _placed(error: UsageError) -> tuple[Place, str]:

@@ -8,13 +8,13 @@ from typing import Any, Final
 from producer.convert.nunjucks import KnownVariables, is_nunjucks, to_jinja
 from producer.convert.promptfoo.csv_rows import TYPES, split_texts
 from producer.convert.promptfoo.functions import Functions, to_transform
+from producer.convert.promptfoo.graders import Graders
 from producer.convert.promptfoo.patterns import to_python
 from producer.convert.promptfoo.prompt_templates import messages_in
-from producer.convert.promptfoo.providers import model_name, script_of
+from producer.convert.promptfoo.providers import script_of
 from producer.convert.promptfoo.suite import Assertion
 from producer.convert.promptfoo.written import (
     WrittenElements,
-    WrittenGrader,
     WrittenMessage,
     WrittenTool,
     read,
@@ -78,6 +78,8 @@ class CheckContext:
     """Tools that the models are offered."""
     functions: Functions = field(default_factory=Functions)
     """Functions of the validators file."""
+    graders: Graders = field(default_factory=Graders)
+    """The judges of the bench."""
     is_averaged: bool = False
     """Whether the mean score decides, so that sets count by theirs."""
     left: list[tuple[Assertion, str, str]] = field(default_factory=list)
@@ -283,8 +285,7 @@ def _scored(name: str) -> Callable[[Assertion, CheckContext], Check]:
 
 
 def _similar(assertion: Assertion, context: CheckContext) -> Check:
-    own = _named_model(assertion.provider, "embedding") or _named_model(context.grader, "embedding")
-    own = own or DEFAULT_EMBEDDER
+    own = _grader(assertion, context, "embedding") or DEFAULT_EMBEDDER
     values = assertion.value if isinstance(assertion.value, list) else [assertion.value]
     model = {"model": own} if own else {}
     threshold = 0.75 if assertion.threshold is None else assertion.threshold
@@ -292,13 +293,14 @@ def _similar(assertion: Assertion, context: CheckContext) -> Check:
     return checks[0] if len(checks) == 1 else {"any": checks}
 
 
-def _named_model(provider: Any, use: str) -> str | None:
-    """The name of a grader as a bench has it; one of a mapping by what it is used for."""
-    if isinstance(provider, dict):
-        return _named_model(provider.get(use) or read(WrittenGrader, provider).id, use)
-    if not isinstance(provider, str) or (use == "embedding" and "embed" not in provider):
-        return None
-    return model_name(provider)
+def _grader(assertion: Assertion, context: CheckContext, use: str) -> str | None:
+    """The judge of an assertion; None where neither it nor its test names one."""
+
+    def leave(what: str, reason: str) -> None:
+        context.left.append((assertion, what, reason))
+
+    own = context.graders.name(assertion.provider, use, leave)
+    return own or context.graders.name(context.grader, use, leave)
 
 
 def _rubric(assertion: Assertion, context: CheckContext) -> Check:
@@ -328,7 +330,14 @@ def _javascript(assertion: Assertion, context: CheckContext) -> Check:
     value = str(assertion.value or "")
     options: Check = {"config": dict(assertion.config)} if assertion.config else {}
     if value.startswith("file://"):
-        return {"javascript": context.functions.script(value), **_at_least(assertion), **options}
+        script = script_of(value)
+        if script is None:
+            raise WrongInput("its file is neither JavaScript nor TypeScript")
+        try:
+            check: Check = {"javascript": context.functions.script(value)}
+        except WrongInput:
+            check = context.functions.hosted(script)
+        return {**check, **_at_least(assertion), **options}
     code = _text(value.rstrip(), context)
     if assertion.threshold is not None and assertion.threshold > 1:
         if "\n" in code:
@@ -347,7 +356,12 @@ def _python(assertion: Assertion, context: CheckContext) -> Check:
     script = script_of(value) if value.startswith("file://") else None
     if script is not None:
         path, _, function = script.path.partition(":")
-        return {"python": context.functions.of_file(path, function or "get_assert", assertion.threshold)}
+        try:
+            name = context.functions.of_file(path, function or "get_assert", assertion.threshold)
+        except WrongInput:
+            options: Check = {"config": dict(assertion.config)} if assertion.config else {}
+            return {**context.functions.hosted(script), **_at_least(assertion), **options}
+        return {"python": name}
     return {"python": context.functions.of_text(_rendered(value, context), assertion.threshold)}
 
 
@@ -386,7 +400,7 @@ def _graded(name: str) -> Callable[[Assertion, CheckContext], Check]:
 
 def _judge(assertion: Assertion, context: CheckContext) -> Check:
     """The judge of a check, and from which score it passes."""
-    own = _named_model(assertion.provider, "text") or _named_model(context.grader, "text")
+    own = _grader(assertion, context, "text")
     return {**({"model": own} if own else {}), **_at_least(assertion)}
 
 

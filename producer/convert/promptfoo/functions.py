@@ -8,15 +8,19 @@ from typing import Any, Final
 
 from producer.cases.bench_files import VALIDATORS_BYTES, TextFile, check_validators, read_beside
 from producer.convert.promptfoo.named_files import FILE
-from producer.convert.promptfoo.providers import script_of
+from producer.convert.promptfoo.providers import ScriptPath, script_of
 from producer.convert.report import ForeignFile
+from shared.contracts.case_config import ModelConfig
 from shared.errors import UsageError, WrongInput
 
 _RETURN: Final = re.compile(r"return\b\s*(.*?);*")
 _NEEDED: Final = re.compile(
-    r"\brequire\(\s*['\"]([^'\"]+)|^\s*import\s(?:[^;'\"]*\sfrom\s)?\s*['\"]([^'\"]+)", re.MULTILINE
+    r"\brequire\(\s*['\"]([^'\"]+)|^\s*import\s(?:[^;'\"]*\sfrom\s)?\s*['\"]([^'\"]+)|\b(process|Buffer)\."
+    r"|\b(fetch|import|setTimeout)\(|\b(__dirname)\b",
+    re.MULTILINE,
 )
-"""What a file of JavaScript takes from others."""
+"""What a file of JavaScript takes from others, and from node."""
+_JAVASCRIPT: Final = re.compile(r"\.[cm]?js(:|$)")
 _GRADED: Final = '''
 
 def _graded(result, threshold):
@@ -44,6 +48,8 @@ class Functions:
     _sources: dict[str, str] = field(default_factory=dict)
     _defined: set[str] = field(default_factory=set)
     _wrappers: list[str] = field(default_factory=list)
+    code: dict[str, ModelConfig] = field(default_factory=dict)
+    """Files of code that check, or grade, in processes of their own, by the names of their models."""
 
     def of_text(self, text: str, threshold: float | None) -> str:
         """Returns the name of a function that is an expression, or a body with `return`.
@@ -80,6 +86,19 @@ class Functions:
             raise WrongInput(f"{path} has no function {function}")
         return function
 
+    def hosted(self, script: ScriptPath) -> dict[str, Any]:
+        """Returns a check that asks a function of a file, which runs with `--allow-code`.
+
+        Raises:
+            WrongInput: there is no such file.
+        """
+        path, _, function = script.path.partition(":")
+        if self.file is not None:
+            self._read(path)
+        written = {script.language: path, "role": "check"}
+        self.code.setdefault(path, ModelConfig.model_validate(written))
+        return {"verdict": function or None, "model": path}
+
     def script(self, written: str) -> dict[str, str]:
         """Returns the file of JavaScript, and the function in it, that a text names.
 
@@ -87,14 +106,16 @@ class Functions:
             WrongInput: it is no JavaScript, or needs other files.
         """
         script = script_of(written)
-        if script is None or script.language != "javascript":
+        if script is None or not _JAVASCRIPT.search(script.path):
             raise WrongInput("its file is no JavaScript that runs by itself")
         path, _, function = script.path.partition(":")
         if self.file is not None:
             needed = _NEEDED.search(self._read(path))
             if needed:
-                what = f"{path} needs {needed[1] or needed[2]}, and the sandbox has no other files"
-                raise WrongInput(f"{what}: write both into one")
+                name = next(filter(None, needed.groups()))
+                raise WrongInput(
+                    f"{path} needs {name}, which the sandbox does not have: write it in the file"
+                )
         return {"file": path, **({"function": function} if function else {})}
 
     def _read(self, path: str) -> str:

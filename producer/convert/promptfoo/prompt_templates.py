@@ -9,6 +9,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from producer.convert.nunjucks import KnownVariables, is_nunjucks, raw, to_jinja
+from producer.convert.promptfoo.programs import command_of, program
 from producer.convert.promptfoo.providers import script_of
 from producer.convert.promptfoo.suite import PromptTemplate
 from producer.convert.promptfoo.written import WrittenMessage, first_problem, read
@@ -166,13 +167,11 @@ def parsed_messages(text: str) -> list[dict[str, Any]]:
 
 def _code(template: PromptTemplate) -> dict[str, Any]:
     """The code that writes a prompt."""
-    script = script_of(template.raw)
+    command, script = command_of(template.raw), script_of(template.raw)
+    if command:
+        return program(command, "create_prompt", template.config)
     if script is None:
         raise WrongInput("it is a program: write it as a function of Python or JavaScript")
-    if script.language == "python" and ":" not in script.path:
-        raise WrongInput(
-            "it is a program that prints the prompt: write a function, and name it behind a colon"
-        )
     given: dict[str, Any] = {script.language: script.path}
     return given | ({"config": dict(template.config)} if template.config else {})
 

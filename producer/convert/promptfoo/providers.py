@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from producer.convert.promptfoo.applications import bearer_variable, is_application, to_http
+from producer.convert.promptfoo.programs import EXEC, command_of, program
 from producer.convert.promptfoo.suite import Provider
 from producer.convert.promptfoo.written import (
     WrittenApplication,
@@ -120,7 +121,9 @@ _BODY: Final = frozenset(
 _NOT_SENT: Final = frozenset({"apiKeyRequired", "inferenceModelType", "maxConcurrency"})
 """Keys that change nothing of what is sent."""
 _ENV: Final = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{?(\w+)\}?")
-_SCRIPTS: Final[Mapping[str, str]] = {".py": "python"} | dict.fromkeys((".js", ".mjs", ".cjs"), "javascript")
+_SCRIPTS: Final[Mapping[str, str]] = {".py": "python"} | dict.fromkeys(
+    (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"), "javascript"
+)
 _EMBEDDING: Final = re.compile(r":embeddings?:")
 _MILLION: Final = 1_000_000
 
@@ -141,7 +144,7 @@ def script_of(written: str) -> ScriptPath | None:
     (ScriptPath(language='python', path='app.py:ask'), ScriptPath(language='python', path='app.py'), None)
     """
     path = written.removeprefix("file://").removeprefix("python:").removeprefix("javascript:")
-    found = re.fullmatch(r"([^:]+(\.\w+))(:\w+)?", path)
+    found = re.fullmatch(r"([^:]+(\.\w+))(:[\w.]+)?", path)
     language = _SCRIPTS.get(found[2]) if found else None
     return ScriptPath(language, path.removeprefix("./")) if language else None
 
@@ -163,6 +166,9 @@ def to_model(provider: Provider, leave: Leave) -> str | ModelEntry:
     if script is not None:
         name = provider.label or script.path.partition(":")[0].rpartition("/")[2].partition(".")[0]
         given = {script.language: script.path, **({"config": config} if config else {})}
+    elif provider.id.startswith(EXEC):
+        name = provider.label or provider.id
+        given = program(command_of(provider.id) or [], "call_api", config)
     elif is_application(provider.id):
         name = provider.label or read(WrittenApplication, config).url or provider.id
         key = bearer_variable(provider)

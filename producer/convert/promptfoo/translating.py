@@ -20,7 +20,9 @@ from producer.convert.promptfoo.checks import (
     to_check,
 )
 from producer.convert.promptfoo.functions import Functions, to_transform
+from producer.convert.promptfoo.graders import Graders
 from producer.convert.promptfoo.named_files import FILE
+from producer.convert.promptfoo.programs import NAME, TEXT, has_programs
 from producer.convert.promptfoo.prompt_templates import (
     PromptWriter,
     is_conversation,
@@ -29,10 +31,10 @@ from producer.convert.promptfoo.prompt_templates import (
 )
 from producer.convert.promptfoo.providers import free_name, name_of, named, script_of, to_model
 from producer.convert.promptfoo.reading import read_suite, read_tests
+from producer.convert.promptfoo.run_settings import to_settings, whole
 from producer.convert.promptfoo.suite import Assertion, PromptTemplate, Provider, Suite, Test
 from producer.convert.promptfoo.written import (
     WrittenModelConfig,
-    WrittenRunOptions,
     WrittenTestOptions,
     first_problem,
     read,
@@ -53,7 +55,6 @@ ECHO: Final = "echo"
 PREFIX: Final = "prompt_prefix"
 SUFFIX: Final = "prompt_suffix"
 """Variables with what a test writes before and behind prompts."""
-MOST_CONCURRENCY: Final = 100
 _NAME_CHARS: Final = 80
 _OPTIONS: Final[Mapping[str, str]] = {
     "storeOutputAs": "cases do not see answers to others: write a conversation as `messages`",
@@ -82,7 +83,8 @@ def convert(file: ForeignFile) -> Conversion:
     translation = _Translation(suite, left, functions=functions)
     bench = translation.bench(_name(suite, file))
     places = {(): suite.place, **translation.places}
-    return Conversion(bench, translation.left, translation.comments, functions.files(), places)
+    files = {**functions.files(), **({NAME: TEXT} if has_programs(bench) else {})}
+    return Conversion(bench, translation.left, translation.comments, files, places)
 
 
 def cases_of(bench: Path, rows: Iterable[InputRow]) -> Iterator[tuple[Place, CaseEntry]]:
@@ -118,6 +120,8 @@ class _Translation:
     places: dict[DocumentPath, Place] = field(default_factory=dict)
     functions: Functions = field(default_factory=Functions)
     """Functions of the validators file."""
+    graders: Graders = field(default_factory=Graders)
+    """The judges of the bench."""
     models: list[tuple[Provider, str]] = field(default_factory=list)
     """Providers with the names of their models."""
     prompts: list[tuple[PromptTemplate, str]] = field(default_factory=list)
@@ -146,6 +150,7 @@ class _Translation:
         is_late = len(late) == len(suite.prompts) == 1 and not sources
         prompts, images = ([], set()) if is_late else self._prompts(variables, combinations)
         models = self._models()
+        self.graders.taken = {name_of(each): each for each in models}
         self._name_echo()
         defaults = self._default_checks(variables)
         if sources and (defaults is None or late or suite.default.threshold is not None):
@@ -164,25 +169,30 @@ class _Translation:
         given |= {"transform": each} if (each := self._transform(suite.default)) else {}
         given |= {"default_checks": defaults} if defaults else {}
         given |= {"validators_file": next(iter(files))} if (files := self.functions.files()) else {}
-        settings = self._settings()
+        settings = to_settings(suite, self.leave)
         checks = [*(defaults or []), *(each for case in cases for each in case.checks or [])]
         if sources or is_graded_by_default(checks):
             settings["judge_model"] = DEFAULT_GRADER
+        given |= self._asked_by_checks()
         given |= {"config": RunSettings(**settings)} if settings else {}
         self._keep_comments()
-        ignored = [f"promptfoo has no key {each}, and ignores it" for each in suite.ignored]
-        self.comments[()] = (*ignored, *self.comments.get((), ()))
         given |= {"test_cases_file": sources} if sources else {}
         given |= {"test_cases": cases} if cases else {}
         return BenchConfig(**given)
 
+    def _asked_by_checks(self) -> dict[str, Any]:
+        """What a bench says of the judges and the code of its checks."""
+        configs, params = {**self.functions.code, **self.graders.configs}, self.graders.judge_params
+        written = {"model_configs": configs or None, "judge_params": params}
+        return {key: each for key, each in written.items() if each}
+
     def _keep_comments(self) -> None:
-        """Takes over the comments above what has a counterpart, each once."""
+        """Takes over the comments above what has a counterpart, each once, and names what is ignored."""
         whole = self.suite.place
         try:
             comments = comments_above(whole.text)
-        except WrongInput:
-            return  # JSON that is no YAML
+        except WrongInput:  # JSON that is no YAML
+            comments = {}
         for path, texts in comments.items():
             comments[path] = [each for each in texts if not each.startswith("yaml-language-server")]
         top = {bench: Place(whole.file, whole.text, (key,)) for key, bench in _KEYS.items()}
@@ -190,6 +200,8 @@ class _Translation:
             found = comments.pop(place.path, None) if place.file == whole.file else None
             if found:
                 self.comments[bench] = (*found, *self.comments.get(bench, ()))
+        ignored = [f"promptfoo has no key {each}, and ignores it" for each in self.suite.ignored]
+        self.comments[()] = (*ignored, *self.comments.get((), ()))
 
     def _tests(self) -> tuple[list[Test], list[CaseSource]]:
         """The tests, and the programs that write others."""
@@ -201,32 +213,11 @@ class _Translation:
                 given |= {"config": dict(test.options)} if test.options else {}
                 sources.append(CaseSource(**given))
             elif test.code:
-                reason = "only Python and JavaScript are run: write it as one of them"
+                reason = "only Python, JavaScript and TypeScript are run: write it as one of them"
                 self.leave(test.place, f"tests {test.code}", reason)
             else:
                 found.append(test)
         return found if found or sources else [Test(self.suite.place)], sources
-
-    def _settings(self) -> dict[str, Any]:
-        """How it is run."""
-        options = read(WrittenRunOptions, self.suite.options)
-        settings = dict[str, Any]()
-        if _whole(options.repeat) > 1:
-            settings["repeat"] = _whole(options.repeat)
-        if _whole(options.max_concurrency):
-            settings["concurrency"] = min(_whole(options.max_concurrency), MOST_CONCURRENCY)
-        if options.cache is False:
-            settings["cache"] = False
-        if isinstance(options.timeout_ms, int | float) and options.timeout_ms > 0:
-            settings["timeout_s"] = options.timeout_ms / 1_000
-        place = self.suite.place.at("evaluateOptions")
-        for key in unknown(WrittenRunOptions, self.suite.options):
-            self.leave(place.at(key), f"evaluateOptions.{key}", "runs have no such setting")
-        for provider in self.suite.providers:
-            if provider.delay_ms:
-                pace = f"--rpm {max(1, int(60_000 / provider.delay_ms))}"
-                self.leave(provider.place, f"delay of {provider.id}", f"`proctor limits set MODEL {pace}`")
-        return settings
 
     def _models(self) -> list[str | ModelEntry]:
         """The models, each once."""
@@ -383,6 +374,7 @@ class _Translation:
             options.rubric_prompt,
             [each for provider in self.suite.providers for each in _tools(provider)],
             self.functions,
+            self.graders,
             is_averaged=threshold is not None,
         )
 
@@ -430,7 +422,7 @@ class _Translation:
             "images": files,
             "only": only,
             "metadata": {**default.metadata, **test.metadata},
-            "repeat": _whole(self._options(test).repeat) or None,
+            "repeat": whole(self._options(test).repeat) or None,
             "transform": self._transform(test),
             "default_checks": False if is_without and defaults else None,
             "checks": checks,
@@ -480,11 +472,6 @@ def _tools(provider: Provider) -> list[Any]:
     config = read(WrittenModelConfig, provider.config)
     tools = config.tools or config.functions
     return tools if isinstance(tools, list) else []
-
-
-def _whole(value: Any) -> int:
-    """A whole number; 0 for anything else."""
-    return int(value) if isinstance(value, int | float | str) and str(value).isdigit() else 0
 
 
 def _text(output: Any) -> str:

@@ -1,0 +1,46 @@
+"""Translates how a promptfoo configuration is run into the settings of a bench."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from producer.convert.promptfoo.suite import Suite
+from producer.convert.promptfoo.written import WrittenRunOptions, read, unknown
+from producer.load.problems import Place
+
+MOST_CONCURRENCY: Final = 100
+
+
+def to_settings(suite: Suite, leave: Callable[[Place, str, str], None]) -> dict[str, Any]:
+    """Returns the settings of a bench by their names.
+
+    Args:
+        suite: the configuration.
+        leave: lists what has no counterpart.
+    """
+    options = read(WrittenRunOptions, suite.options)
+    settings = dict[str, Any]()
+    if whole(options.repeat) > 1:
+        settings["repeat"] = whole(options.repeat)
+    if whole(options.max_concurrency):
+        settings["concurrency"] = min(whole(options.max_concurrency), MOST_CONCURRENCY)
+    if options.cache is False:
+        settings["cache"] = False
+    if isinstance(options.timeout_ms, int | float) and options.timeout_ms > 0:
+        settings["timeout_s"] = options.timeout_ms / 1_000
+    place = suite.place.at("evaluateOptions")
+    for key in unknown(WrittenRunOptions, suite.options):
+        leave(place.at(key), f"evaluateOptions.{key}", "runs have no such setting")
+    for provider in suite.providers:
+        if provider.delay_ms:
+            pace = f"--rpm {max(1, int(60_000 / provider.delay_ms))}"
+            leave(provider.place, f"delay of {provider.id}", f"`proctor limits set MODEL {pace}`")
+    return settings
+
+
+def whole(value: Any) -> int:
+    """Returns a whole number; 0 for anything else.
+
+    >>> whole("3"), whole(3.0), whole("a")
+    (3, 0, 0)
+    """
+    return int(value) if isinstance(value, int | float | str) and str(value).isdigit() else 0
