@@ -12,13 +12,12 @@ from producer.cases.bench_files import read_source
 from producer.cases.data_rows import json_rows
 from producer.cases.recorded import OutputRow
 from producer.convert.promptfoo.csv_rows import rows_of
-from producer.convert.report import Conversion, ForeignFile, Left
+from producer.convert.report import CaseCount, Conversion, ForeignFile, Left
 from producer.load.contracts import checked
-from producer.load.problems import MOST_CASES, InputRow, Place, Problems
+from producer.load.problems import InputRow, Place, Problems
 from producer.load.problems import Path as DocumentPath
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
-from producer.text import count
 from shared.contracts.case_config import BenchConfig, CaseEntry
 from shared.contracts.prompts import Prompt
 from shared.errors import InputError
@@ -114,6 +113,9 @@ class DataSet:
     """For the beginning of the bench."""
     files: dict[str, str] = field(default_factory=dict)
     """Other files that the bench names."""
+    _places: list[Place] = field(default_factory=list)
+    """Where the cases stand."""
+    _count: CaseCount = field(default_factory=CaseCount)
     _ids: set[str] = field(default_factory=set)
     _left: dict[tuple[str, str], list[Place]] = field(default_factory=dict)
 
@@ -127,8 +129,10 @@ class DataSet:
         """Adds a case; empty values are left out.
 
         Raises:
-            InputError: it is none.
+            InputError: it is none, or one too many.
         """
+        self._count.add(1, place)
+        self._places.append(place)
         self.cases.append(checked(CaseEntry, {key: each for key, each in given.items() if each}, place))
 
     def record(self, place: Place, **given: Any) -> None:
@@ -168,8 +172,6 @@ class DataSet:
         stem = self.file.path.stem
         if not self.cases:
             raise InputError(f"{self.file.path}: no cases in it", hint="name a file with samples")
-        if len(self.cases) > MOST_CASES:
-            raise InputError(f"{self.file.path}: {count(len(self.cases))} cases, at most {count(MOST_CASES)}")
         given: dict[str, Any] = {"name": name or stem, "models": list(models) or [ECHO], **more}
         given["prompts"] = [Prompt(user=prompt)]
         if system_prompt:
@@ -189,7 +191,10 @@ class DataSet:
             Left(places[0], f"{what} ({len(places)} times)" if len(places) > 1 else what, reason)
             for (what, reason), places in self._left.items()
         ]
-        return Conversion(BenchConfig(**given), left, comments, self.files)
+        places: dict[DocumentPath, Place] = {(): Place(str(self.file.path))}
+        if "test_cases" in given:
+            places |= {("test_cases", at): place for at, place in enumerate(self._places)}
+        return Conversion(BenchConfig(**given), left, comments, self.files, places)
 
 
 def _lines(rows: Sequence[CaseEntry | OutputRow]) -> str:

@@ -262,7 +262,7 @@ def _add_case(data: DataSet, sample: Sample, place: Place, scorers: Sequence[_Na
     for key in ("files", "sandbox", "setup"):
         if getattr(sample, key):
             data.leave(place, key, "models here have no sandbox: ask the agent over HTTP")
-    given: dict[str, Any] = {"id": None if sample.id is None else str(sample.id)}
+    given: dict[str, Any] = {"id": None if sample.id is None else data.unique(str(sample.id))}
     if isinstance(sample.input, str):
         given["input"] = _text(sample.input, sample) + _listed(sample)
     else:

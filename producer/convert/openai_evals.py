@@ -123,6 +123,8 @@ def convert(file: ForeignFile) -> Conversion:
             data.leave(row.place, "class of the eval", "it stands in the registry: Match is assumed")
         return data.conversion()
     found = _evals(file)
+    if not found:
+        raise file.place.error("no evals in it", "an eval is a mapping with a class that begins with evals.")
     for name, each in found.items():
         _add_eval(data, name, each, [name] if len(found) > 1 else [])
     more = {"validators_file": VALIDATORS} if VALIDATORS in data.files else {}
@@ -132,7 +134,7 @@ def convert(file: ForeignFile) -> Conversion:
 def _evals(file: ForeignFile) -> dict[str, _Eval]:
     """The evals of a registry file, without their aliases."""
     found = dict[str, _Eval]()
-    for name, written in file.document.items():
+    for name, written in file.mapping.items():
         if isinstance(written, dict) and "class" in written:
             each = typed(InputRow(file.place.at(name), written), _Eval)
             found |= {name: each} if each.path.startswith("evals.") else {}

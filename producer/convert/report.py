@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from producer.cases.bench_files import CONFIG_BYTES, read_source
+from producer.load.problems import MOST_CASES, Place
 from producer.load.problems import Path as DocumentPath
-from producer.load.problems import Place
 from producer.load.source import Source
 from producer.load.yaml_text import parse_yaml
+from producer.text import shown
 from shared.contracts.case_config import BenchConfig
 from shared.contracts.prompts import Prompt
 from shared.errors import WrongInput
@@ -53,7 +54,25 @@ class Conversion(NamedTuple):
     files: Mapping[str, str] = {}
     """Texts of files that the bench names and that do not exist yet, by their names beside it."""
     places: Mapping[DocumentPath, Place] = {}
-    """Where checks of the bench, by their places in it, stand in the foreign file; under `()` the file."""
+    """Where parts of the bench, by their places in it, stand in the foreign file; under `()` the file."""
+
+
+@dataclass(slots=True)
+class CaseCount:
+    """Counts the cases of a foreign file, which are no more than a bench may have."""
+
+    cases: int = 0
+    """So far."""
+
+    def add(self, cases: int, place: Place) -> None:
+        """Adds cases.
+
+        Raises:
+            InputError: they are too many.
+        """
+        self.cases += cases
+        if self.cases > MOST_CASES:
+            raise place.error(f"more than {MOST_CASES:,} cases", "split them into several files")
 
 
 @dataclass(frozen=True)
@@ -93,3 +112,15 @@ class ForeignFile:
             return parse_yaml(self.text)
         except WrongInput as error:
             raise Place(str(self.path), line=error.line).error(error.what, error.hint) from None
+
+    @property
+    def mapping(self) -> dict[str, Any]:
+        """Its content, where that has to be a mapping.
+
+        Raises:
+            InputError: it is broken, or something else.
+        """
+        if not isinstance(self.document, dict):
+            what = f"should be a mapping, found {shown(self.document)}"
+            raise self.place.error(what, "--from names the format of the file")
+        return self.document

@@ -1,6 +1,7 @@
 """Makes sure that a converted bench can be run: what Proctor refuses is taken out and listed."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -52,8 +53,9 @@ def usable(found: Conversion, target: Path) -> Conversion:
             break
         refused = {path: what for place, what in problems if (path := _part(place.path))}
         if not refused or _empties(found, refused):
-            where = found.places.get((), Place(str(target)))
-            left = [Left(where, "the bench", what) for _, what in problems]
+            refused = _refused_prompts(found, target)
+        if not refused or _empties(found, refused):
+            left = [Left(found.places.get((), Place(str(target))), "the bench", what) for _, what in problems]
             return found._replace(left=(*found.left, *left))
         found = _without(found, refused)
     return found
@@ -135,6 +137,16 @@ def _empties(found: Conversion, refused: Mapping[DocumentPath, str]) -> bool:
     return is_without or len(_dropped(refused)) == len(found.bench.test_cases)
 
 
+def _refused_prompts(found: Conversion, target: Path) -> dict[DocumentPath, str]:
+    """What is wrong with prompts that cannot be sent with these cases, even without the other prompts."""
+    prompts, refused = found.bench.prompts or (), dict[DocumentPath, str]()
+    for at, prompt in enumerate(prompts if len(prompts) > 1 else ()):
+        alone = found._replace(bench=found.bench.model_copy(update={_PROMPTS: [prompt]}))
+        if problems := _problems(alone, target):
+            refused[_PROMPTS, at] = problems[0][1]
+    return refused
+
+
 def _dropped(refused: Mapping[DocumentPath, str]) -> list[int]:
     """Positions of cases that are refused as a whole."""
     return sorted(int(path[1]) for path in refused if path[0] == _CASES and path[2:] == ())
@@ -151,10 +163,9 @@ def _without(found: Conversion, refused: Mapping[DocumentPath, str]) -> Conversi
         kept = [each for at, each in enumerate(written) if (key, at) not in refused]
         if len(kept) < len(written):
             update[key] = kept
-    whole = found.places.get((), Place(""))
     left = [
         Left(
-            found.places.get(path, whole),
+            _source(found, path),
             "check" if _CHECKS in path else _WORDS.get(path[0], "check"),
             what,
         )
@@ -162,9 +173,9 @@ def _without(found: Conversion, refused: Mapping[DocumentPath, str]) -> Conversi
     ]
     return found._replace(
         bench=_unset(bench.model_copy(update=update), {_TRANSFORM} if (_TRANSFORM,) in refused else set()),
-        left=(*(_moved_left(each, dropped) for each in found.left), *left),
-        comments={_moved(path, dropped): each for path, each in found.comments.items()},
-        places={_moved(path, dropped): each for path, each in found.places.items()},
+        left=(*(replace(each, at=_moved(each.at, refused)) for each in found.left), *left),
+        comments={_moved(path, refused): each for path, each in found.comments.items()},
+        places={_moved(path, refused): each for path, each in found.places.items()},
     )
 
 
@@ -185,14 +196,17 @@ def _unset(model: M, names: set[str]) -> M:
     return model.model_construct(set(given), **given)
 
 
-def _moved(path: DocumentPath, dropped: Sequence[int]) -> DocumentPath:
-    """A place after cases before it were taken out; that of one of them is the beginning."""
-    if path[:1] != (_CASES,) or len(path) == 1 or not isinstance(path[1], int):
+def _source(found: Conversion, path: DocumentPath) -> Place:
+    """Where a part of the bench stands in the foreign file, as near as it is known."""
+    known = (found.places.get(path[:depth]) for depth in range(len(path), -1, -1))
+    return next(filter(None, known), Place(""))
+
+
+def _moved(path: DocumentPath, refused: Mapping[DocumentPath, str]) -> DocumentPath:
+    """A place after members of its list were taken out; that of one of them is the list."""
+    if len(path) < 2 or not isinstance(at := path[1], int):  # noqa: PLR2004 - no member of a list
         return path
-    if path[1] in dropped:
-        return (_CASES,)
-    return (_CASES, path[1] - sum(each < path[1] for each in dropped), *path[2:])
-
-
-def _moved_left(left: Left, dropped: Sequence[int]) -> Left:
-    return Left(left.place, left.what, left.reason, _moved(left.at, dropped))
+    if path[:2] in refused:
+        return path[:1]
+    before = sum(other[0] == path[0] and len(other) == 2 and int(other[1]) < at for other in refused)  # noqa: PLR2004 - a whole member
+    return (path[0], at - before, *path[2:])

@@ -7,12 +7,14 @@ from itertools import product
 from math import prod
 from typing import Any, Final
 
+from producer.cases.bench_files import CONFIG_BYTES
 from producer.convert.nunjucks import KnownVariables, is_nunjucks, to_jinja
 from producer.convert.promptfoo.named_files import FILE
 from producer.convert.promptfoo.providers import script_of
-from producer.convert.promptfoo.suite import Suite, Test
+from producer.convert.promptfoo.suite import Assertion, Suite, Test
 from producer.convert.promptfoo.written import WrittenTestOptions, read
-from producer.load.problems import MOST_CASES, Place
+from producer.convert.report import CaseCount
+from producer.load.problems import Place
 from shared.errors import WrongInput
 from shared.templates.template_rendering import render
 
@@ -50,10 +52,15 @@ class Combinations:
     Args:
         suite: the configuration.
         leave: lists variables that cannot be filled in, with place, name and reason.
+
+    Raises:
+        InputError: the cases are too many, or too long for a bench.
     """
 
     def __init__(self, suite: Suite, leave: Callable[[Place, str, str], None]) -> None:
-        self._default, self._leave, self._printed = suite.default, leave, _only_printed(suite)
+        self._default, self._leave = suite.default, leave
+        self._verify_size(suite.tests)
+        self._printed = _only_printed(suite)
         values = suite.default.vars
         self.bench = {} if any(map(_is_special, values.values())) else self._as_printed(values)
         """Variables that all cases have alike."""
@@ -65,14 +72,27 @@ class Combinations:
             for key, each in values.items()
         }
 
-    def of(self, test: Test) -> list[Combination]:
-        """Returns the cases of a test: one for each combination of its lists."""
+    def _verify_size(self, tests: Sequence[Test]) -> None:
+        """Makes sure that the cases of all tests fit into a bench."""
+        count, chars = CaseCount(), 0
+        for test in tests:
+            cases = prod(map(len, self._merged(test)[1].values()))
+            count.add(cases, test.place)
+            chars += cases * (len(str(test.vars)) + _chars(test.assertions))
+            if chars > CONFIG_BYTES:
+                what = f"more than {CONFIG_BYTES >> 20} MB of cases"
+                raise test.place.error(what, "write fewer or shorter values")
+
+    def _merged(self, test: Test) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The variables of a test with the defaults, and those of them that are lists."""
         merged = {**self._default.vars, **test.vars}
         is_fixed = read(WrittenTestOptions, {**self._default.options, **test.options}).disable_var_expansion
         several = {} if is_fixed else {key: value for key, value in merged.items() if _is_several(value)}
-        if prod(map(len, several.values())) > MOST_CASES:
-            what = f"more than {MOST_CASES:,} combinations of variables"
-            raise test.place.error(what, "write fewer values")
+        return merged, several
+
+    def of(self, test: Test) -> list[Combination]:
+        """Returns the cases of a test: one for each combination of its lists."""
+        merged, several = self._merged(test)
         return [
             self._combined(test, {**merged, **dict(zip(several, chosen, strict=True))})
             for chosen in product(*several.values())
@@ -102,6 +122,11 @@ class Combinations:
                 except WrongInput as error:
                     self._leave(test.place.at("vars", key), f"variable {key}", error.args[0])
         return values
+
+
+def _chars(assertions: Sequence[Assertion]) -> int:
+    """How long what assertions compare with is."""
+    return sum(len(str(each.value)) + _chars(each.inner) for each in assertions)
 
 
 def _names_unknown(text: str, values: Mapping[str, Any]) -> bool:

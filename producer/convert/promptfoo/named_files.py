@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -13,7 +14,6 @@ from producer.load.problems import Place
 from producer.load.yaml_text import MOST_VALUES, parse_yaml
 from producer.text import shown
 from shared.errors import WrongInput
-from shared.upstream.key_variables import SENT, SENT_ENDINGS
 
 FILE: Final = "file://"
 REF: Final = "$ref"
@@ -25,6 +25,8 @@ PATTERN: Final = re.compile(r"[*?\[]")
 _ENV: Final = re.compile(r"\{\{(?:[^}]|\}(?!\}))*\}\}")
 _ENV_NAME: Final = re.compile(r"\benv\.(\w+)|\benv\[['\"]([^'\"]+)['\"]\]")
 _ENV_DEFAULT: Final = re.compile(r"\|\s*(?:default|d)\(\s*(['\"])(.*?)\1")
+_CREDENTIALS: Final = frozenset({"apiKey", "headers"})
+"""Keys of providers whose variables are named in the bench, and read by workers."""
 _NOTHING: Final = object()
 
 
@@ -53,6 +55,8 @@ class NamedFiles:
         self._open = list[Path]()
         self.env: Mapping[str, str] = {}
         """Variables of the environment that the configuration sets."""
+        self.unread = dict[str, Place]()
+        """Others that it names, with the first place of each, but for keys of models, which benches name."""
 
     def dereferenced(self, value: Any, place: Place, seen: tuple[str, ...]) -> Any:
         """Replaces `$ref` by what it refers to.
@@ -92,18 +96,21 @@ class NamedFiles:
                 return _NOTHING
         return found
 
-    def with_env(self, value: Any) -> Any:
-        """Fills in variables of the environment, but for those that hold secrets."""
+    def with_env(self, value: Any, place: Place) -> Any:
+        """Fills in variables of the environment that the configuration sets; what it does not set stays.
+
+        Values of the environment itself may be secrets, whatever they are called: they are not copied.
+        """
         if isinstance(value, str):
-            return _ENV.sub(self._env_value, value) if "env" in value else value
+            return _ENV.sub(partial(self._env_value, place), value) if "env" in value else value
         if isinstance(value, list):
-            return [self.with_env(each) for each in value]
+            return [self.with_env(each, place.at(at)) for at, each in enumerate(value)]
         if isinstance(value, dict):
-            return {key: self.with_env(each) for key, each in value.items()}
+            return {key: self.with_env(each, place.at(key)) for key, each in value.items()}
         return value
 
-    def _env_value(self, found: re.Match[str]) -> str:
-        """The value of one variable of the environment; what is not known stays."""
+    def _env_value(self, place: Place, found: re.Match[str]) -> str:
+        """The value of one variable of the environment, or its default."""
         named = _ENV_NAME.search(found[0])
         if named is None:
             return found[0]
@@ -111,9 +118,9 @@ class NamedFiles:
         if name in self.env:
             return self.env[name]
         default = _ENV_DEFAULT.search(found[0])
-        if name in SENT or name.endswith((*SENT_ENDINGS, "SECRET", "PASSWORD", "_KEY")):
-            return found[0]
-        return os.environ.get(name, default[2] if default else found[0])
+        if (name in os.environ or not default) and _CREDENTIALS.isdisjoint(place.path[-2:]):
+            self.unread.setdefault(name, place)
+        return default[2] if default else found[0]
 
     def files(self, written: str, place: Place) -> list[DataFile]:
         """Finds the files that a path or a pattern names.
@@ -159,7 +166,7 @@ class NamedFiles:
         text = file.text(FILE_BYTES)
         if suffix in {".yaml", ".yml", ".json"}:
             try:
-                return self.resolved(self.with_env(parse_yaml(text)), place)
+                return self.resolved(self.with_env(parse_yaml(text), Place(file.name, text)), place)
             except WrongInput as error:
                 raise Place(file.name, line=error.line).error(error.what, error.hint) from None
         if suffix == ".csv":

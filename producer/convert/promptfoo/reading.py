@@ -23,9 +23,9 @@ from producer.convert.promptfoo.written import (
     read,
     unknown,
 )
-from producer.convert.report import ForeignFile, Left
-from producer.load.problems import MOST_CASES, InputRow, Place
-from producer.load.yaml_text import MOST_VALUES, parse_yaml
+from producer.convert.report import CaseCount, ForeignFile, Left
+from producer.load.problems import InputRow, Place
+from producer.load.yaml_text import parse_yaml
 from producer.text import shown
 from shared.errors import WrongInput
 
@@ -36,6 +36,7 @@ EXECUTED: Final = frozenset({".sh", ".bash", ".exe", ".bat", ".cmd", ".ps1", ".p
 _PROMPT_FILES: Final = frozenset(
     {".txt", ".md", ".json", ".jsonl", ".yaml", ".yml", ".csv", ".j2", *EXECUTED}
 )
+_NOT_COPIED: Final = "values of the environment may be secrets: write it here, or under `env`"
 _KEYS: Final = frozenset({"providers", "targets", "prompts", "tests", "scenarios", "defaultTest"})
 _IGNORED: Final = {
     "$schema",
@@ -81,7 +82,7 @@ def read_tests(file: ForeignFile, rows: Iterable[InputRow]) -> tuple[list[Test],
         InputError: a file that they name is broken, missing or outside of the folder.
     """
     reader = _Reader(file)
-    return [reader.test(row.value, row.place) for row in rows], reader.left
+    return list(reader.counted(reader.test(row.value, row.place) for row in rows)), reader.left
 
 
 class _Reader:
@@ -90,20 +91,26 @@ class _Reader:
     def __init__(self, file: ForeignFile) -> None:
         self._named = NamedFiles(file)
         self._root = file.place
-        self._written: dict[str, Any] = file.document
-        self._count = 0
-        self.left = list[Left]()
+        self._written = file.mapping
+        self._count = CaseCount()
+        self._left = list[Left]()
+
+    @property
+    def left(self) -> list[Left]:
+        """What benches do not have."""
+        unread = self._named.unread.items()
+        return [*self._left, *(Left(place, f"env.{name}", _NOT_COPIED) for name, place in unread)]
 
     def leave(self, place: Place, what: str, reason: str) -> None:
         """Lists something that benches do not have."""
-        self.left.append(Left(place, what, reason))
+        self._left.append(Left(place, what, reason))
 
     def suite(self) -> Suite:
         """Reads all."""
         document = self._named.dereferenced(self._written, self._root, ())
         env = {key: str(value) for key, value in mapping(document.get(ENV)).items() if value is not None}
-        self._named.env = {key: self._named.with_env(value) for key, value in env.items()}
-        document = self._named.with_env(document)
+        self._named.env = self._named.with_env(env, self._root.at(ENV))
+        document = self._named.with_env({**document, ENV: {}}, self._root)
         place, written = self._root, read(WrittenSuite, document)
         for key in (each for each in document if each in _UNUSUAL):
             self.leave(place.at(key), key, _UNUSUAL[key])
@@ -214,7 +221,7 @@ class _Reader:
 
     def _raw_prompts(self, file: DataFile, suffix: str, place: Place) -> list[tuple[str, str | None]]:
         """The templates of a file by its suffix, with their labels."""
-        text = self._named.with_env(file.text(FILE_BYTES))
+        text = self._named.with_env(file.text(FILE_BYTES), Place(file.name))
         match suffix:
             case ".txt":
                 lines = text.replace("\r\n", "\n").split("\n")
@@ -234,6 +241,12 @@ class _Reader:
 
     # Tests
 
+    def counted(self, tests: Iterable[Test]) -> Iterator[Test]:
+        """Yields tests, of which there may be as many as cases in a bench."""
+        for test in tests:
+            self._count.add(1, test.place)
+            yield test
+
     def _tests(self, written: Any, place: Place) -> Iterator[Test]:
         """The tests of a list or of files."""
         for at, each in enumerate(written if isinstance(written, list) else [written] if written else []):
@@ -241,9 +254,9 @@ class _Reader:
             test = read(WrittenTest, each)
             path = each if isinstance(each, str) else test.path
             if isinstance(path, str) and test.vars is None:
-                yield from self._tests_of(path, here, mapping(test.config))
+                yield from self.counted(self._tests_of(path, here, mapping(test.config)))
             elif isinstance(each, dict):
-                yield self.test(each, here)
+                yield from self.counted([self.test(each, here)])
             else:
                 raise here.error(f"a test is a mapping or a file, found {shown(each)}", "write - vars: {…}")
 
@@ -265,7 +278,8 @@ class _Reader:
         if suffix in CODE:
             yield Test(place, code=file.written)
         elif suffix == ".csv":
-            for row_place, row in rows_of(self._named.with_env(file.text(FILE_BYTES)), Place(file.name)):
+            whole = Place(file.name)
+            for row_place, row in rows_of(self._named.with_env(file.text(FILE_BYTES), whole), whole):
                 yield self._read_test(_placed(partial(test_of_row, row), row_place), row_place)
         elif suffix == ".jsonl":
             for number, line in enumerate(file.lines(), 1):
@@ -283,9 +297,6 @@ class _Reader:
 
     def test(self, entry: Mapping[str, Any], place: Place) -> Test:
         """One test."""
-        self._count += 1
-        if self._count > MOST_VALUES:
-            raise place.error(f"more than {MOST_CASES:,} tests", "split them into several files")
         for key in unknown(WrittenTest, entry):
             self.leave(place.at(key), f"test key {key}", "cases have no such key")
         return self._read_test(read(WrittenTest, entry), place)
@@ -362,7 +373,9 @@ class _Reader:
                 if isinstance(settings, str):
                     settings = self._named.loaded(settings, here)
                 tests = list(self._tests(found.tests, here.at("tests"))) or [Test(here)]
-                for number, each in enumerate(settings if isinstance(settings, list) and settings else [{}]):
+                settings = settings if isinstance(settings, list) and settings else [{}]
+                self._count.add(len(tests) * (len(settings) - 1), here)
+                for number, each in enumerate(settings):
                     data = self.test(mapping(each), here.at("config", number))
                     yield from (_merged(data, test) for test in tests)
 

@@ -15,6 +15,7 @@ from producer.convert.bench_text import bench_text
 from producer.convert.foreign_formats import FORMATS, convert
 from producer.convert.openai_evals import FUZZY_MATCH
 from producer.convert.report import Conversion, ForeignFile
+from producer.convert.verifying import usable
 from producer.load.source import Source
 from shared.errors import InputError
 
@@ -80,6 +81,17 @@ def test_samples_of_json_may_have_numbers(tmp_path: Path) -> None:
         False,
     ]
     assert (second.checks or [])[0]["contains"] == "4"
+
+
+def test_samples_of_one_id(tmp_path: Path) -> None:
+    """Ids of cases are unique; what is refused of a case is listed with its line."""
+    rows = [{"input": f"{at}?", "target": "4", "id": 1} for at in range(2)]
+    (tmp_path / "s.jsonl").write_text(
+        "".join(f"{json.dumps(each)}\n" for each in [*rows, {"input": "", "target": "4"}])
+    )
+    found = usable(read(tmp_path / "s.jsonl"), tmp_path / "bench.yaml")
+    assert [case.id for case in found.bench.test_cases] == ["1", "1 (2)"]
+    assert [str(each.place) for each in found.left if each.what == "case"] == [f"{tmp_path / 's.jsonl'}:3"]
 
 
 def sample(number: int, answer: Any, **more: Any) -> dict[str, Any]:

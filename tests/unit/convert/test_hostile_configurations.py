@@ -4,15 +4,16 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from producer.convert.bench_text import bench_text
-from producer.convert.foreign_formats import convert
+from producer.convert.foreign_formats import FORMATS, convert
 from producer.convert.report import Conversion, ForeignFile
 from producer.convert.verifying import usable
-from shared.errors import UsageError
+from shared.errors import InputError, UsageError
 
 SOON_S = 20.0
 """On a busy machine; without bounds, each of these takes hours or all memory."""
@@ -21,6 +22,13 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 REFERENCES = "".join(f"r{at}: [" + ", ".join([f"{{$ref: '#/r{at - 1}'}}"] * 10) + "]\n" for at in range(1, 9))
+EACH_WITH_EACH = (
+    f"scenarios: [{{config: [{'{vars: {a: x}}, ' * 1_000}], tests: [{'{vars: {b: y}}, ' * 1_000}]}}]"
+)
+LISTS = f"{{vars: {{a: [{'x, ' * 99}], b: [{'y, ' * 99}]}}}}, "
+LONG = f"{{vars: {{a: [{'x, ' * 99}], b: [{'y, ' * 99}], c: {'z' * 50_000}}}}}"
+ASSERTED = f"{{assert: [{{type: equals, value: {'z' * 50_000}}}]}}"
+LONG_SCENARIO = f"scenarios: [{{config: [{ASSERTED}], tests: [{'{}, ' * 300}]}}]"
 MANY = ", ".join(f"v{at}: [a, b, c, d, e, f, g, h, i, j]" for at in range(9))
 
 REFUSED = {
@@ -37,6 +45,10 @@ REFUSED = {
     "an absolute pattern": "providers: [echo]\nprompts: [file:///**/*.txt]\n",
     "a file that names itself": "providers: [echo]\ntests: file://ring.yaml\n",
     "too many combinations": f"providers: [echo]\ntests: [{{vars: {{{MANY}}}}}]\n",
+    "scenarios of many configurations and tests": f"providers: [echo]\n{EACH_WITH_EACH}\n",
+    "many tests of many combinations": f"providers: [echo]\ntests: [{LISTS * 100}]\n",
+    "a long text in many combinations": f"providers: [echo]\ntests: [{LONG}]\n",
+    "a long assertion in many scenarios": f"providers: [echo]\n{LONG_SCENARIO}\n",
     "a table that is broken": "providers: [echo]\ntests: file://broken.csv\n",
     "a file that is no text": "providers: [echo]\ntests: file://binary.yaml\n",
     "a pipe": "providers: [echo]\nprompts: [file://pipe.txt]\n",
@@ -75,6 +87,17 @@ def test_it_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
     assert "\n" not in refused.value.message
     assert "secret" not in refused.value.message.replace("secret.txt", "")
     assert time.monotonic() - began < SOON_S
+
+
+@pytest.mark.parametrize("suffix", ["yaml", "json", "jsonl", "csv"])
+@pytest.mark.parametrize("name", [each.name for each in FORMATS])
+def test_a_format_that_is_forced_on_another_document(name: str, suffix: str, tmp_path: Path) -> None:
+    """Is an error of the input, and never one of the program."""
+    file = tmp_path / f"e.{suffix}"
+    for text in ("", "[]", "null", "hello", "5", "[5]", "{}", '{"input": 5}', '{"samples": 5}', '[{"a": 1}]'):
+        file.write_text(text)
+        with suppress(InputError):
+            convert(ForeignFile(file, tmp_path), name)
 
 
 def template(text: str) -> str:
@@ -129,6 +152,19 @@ def test_what_is_broken_is_taken_out(tmp_path: Path) -> None:
     assert [each.what for each in found.left] == ["prompt", "transform"]
     assert bench_text(found.bench).count("user: ok") == 1
     assert found.bench.transform is None
+
+
+def test_a_prompt_that_cannot_be_sent_is_taken_out(tmp_path: Path) -> None:
+    """Where it fails only once it is rendered, and another prompt is good; comments keep their prompts."""
+    prompts = "prompts:\n  - \"{{ 'x' | replace('', 'y'*100000000) }}\"\n  # good\n  - ok\n"
+    file = beside(tmp_path)
+
+    found = converted(file, f"providers: [echo]\n{prompts}tests: [{{vars: {{a: b}}}}, {{}}]\n")
+
+    assert [each.user for each in found.bench.prompts or ()] == ["ok"]
+    assert [(each.what, str(each.place)) for each in found.left] == [("prompt", f"{file}:3")]
+    assert found.comments["prompts", 0] == ("good",)
+    assert len(found.bench.test_cases) == 2
 
 
 RUNS: dict[str, Callable[[Path], str]] = {

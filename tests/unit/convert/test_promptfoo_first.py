@@ -383,3 +383,28 @@ def test_paths_begin_at_the_folder_of_the_bench(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match=r"cannot name check\.js, which"):
         rebased(found, file, tmp_path / "other" / "bench.yaml")
+
+
+def test_values_of_the_environment_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever they are called, they may be secrets; each is listed, but for keys, which the bench names."""
+    for name in ("MY_DB", "SECRETKEY", "LEVEL", "TEAM_API_KEY"):
+        monkeypatch.setenv(name, "hidden")
+    file = tmp_path / "promptfooconfig.yaml"
+    file.write_text(
+        "env: {CITY: Rome}\n"
+        "providers: [{id: openai:m, config: {apiKey: '{{env.TEAM_API_KEY}}'}}]\n"
+        "prompts: ['{{env.CITY}} {{env.MY_DB}} {{ env.LEVEL | default(\"easy\") }}']\n"
+        "tests: [{vars: {a: '{{env.SECRETKEY}}', b: '{{ env.NOT_THERE | default(\"b\") }}'}}]\n"
+    )
+
+    found = convert(ForeignFile(file, tmp_path))
+
+    text = bench_text(found.bench)
+    assert "hidden" not in text
+    assert "Rome" in text
+    assert "easy" in text
+    assert [(each.what, each.place.found_line) for each in found.left] == [
+        ("env.MY_DB", 3),
+        ("env.LEVEL", 3),
+        ("env.SECRETKEY", 4),
+    ]
