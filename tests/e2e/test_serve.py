@@ -5,6 +5,8 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from time import monotonic
@@ -122,6 +124,7 @@ def test_turns_and_packets_are_decided_while_people_wait(service: Service) -> No
 
 def events_of(response: HTTPResponse) -> Iterator[tuple[str, Any]]:
     """Reads server-sent events while they come."""
+    assert response.status == HTTPStatus.OK, response.read()
     name = ""
     for line in response:
         word, _, rest = line.decode().strip().partition(": ")
@@ -153,14 +156,13 @@ def skip_while_slots_are_taken(service: Service) -> None:
 def test_answers_are_sent_while_a_model_writes_them(cli: Cli) -> None:
     """The decision comes first, then words, then the result; a caller may leave, and the turn counts."""
     cli.processes.env["PROCTOR_TURN_SLOTS"] = "1"
-    with ModelServer(written) as model:
+    with ModelServer(written) as model, ExitStack() as connections:
         service = started(cli, "--model", "parrot", "--api-base", model.api_base)
         place = urlsplit(service.url)
-        connections = []
 
         def streamed(message: str, path: str = "/v1/turns", **more: Any) -> HTTPResponse:
             connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
-            connections.append(connection)
+            connections.callback(connection.close)
             headers = {"Authorization": f"Bearer {service.token}", "Accept": "text/event-stream"}
             body = {"threadId": "t", "message": message, **more}
             connection.request("POST", path, json.dumps(body), headers)
@@ -170,7 +172,7 @@ def test_answers_are_sent_while_a_model_writes_them(cli: Cli) -> None:
         assert next(events_of(leaves)) == ("decision", {"decision": "should"})
         skip_while_slots_are_taken(service)
         leaves.close()
-        connections.pop().close()
+        connections.close()
         events = list(events_of(streamed("it breaks off?", "/v1/chat", meta={"x": 1})))
         names = [name for name, _ in events]
         assert (names[0], names[-1], names.count("restart")) == ("decision", "done", 1)
@@ -189,8 +191,6 @@ def test_answers_are_sent_while_a_model_writes_them(cli: Cli) -> None:
         stale = streamed("x", thread_memento_etag="1")
         assert (stale.status, json.loads(stale.read())["error"]["code"]) == (409, "etag_conflict")
         assert service.ask("POST", "/v1/turns", {"turns": []}, Accept="text/event-stream").status == 400
-        for connection in connections:
-            connection.close()
         assert service.process.stop() == 0
 
 
