@@ -42,10 +42,7 @@ def read_thread(access: Access, namespace: str, thread: str) -> ThreadReply:
     Raises:
         UnknownThreadError: there is no such thread.
     """
-    state = _store(access).state(namespace, thread)
-    if not state:
-        raise UnknownThreadError(f"there is no thread {thread!r}")
-    etag, memento = public_state(state)
+    etag, memento = public_state(_state(access, namespace, thread))
     return ThreadReply(thread, etag, Raw(memento))
 
 
@@ -71,12 +68,14 @@ def remove_thread(access: Access, namespace: str, thread: str, condition: str) -
     Raises:
         UnknownThreadError: there is no such thread.
         ConditionError: its state is another.
-        RunStateError: turns of the namespace are being decided.
+        RunStateError: turns of the namespace are being decided, or one of the thread has just been.
     """
-    found = read_thread(access, namespace, thread)
-    if not names_etag(condition, found.etag):
-        raise ConditionError(f"the thread is at {found.etag}, not at {condition}")
-    access.ledger.forget(namespace, [thread], _store(access).request_ids(namespace, {thread}))
+    state = _state(access, namespace, thread)
+    etag, _ = public_state(state)
+    if not names_etag(condition, etag):
+        raise ConditionError(f"the thread is at {etag}, not at {condition}")
+    requests = _store(access).request_ids(namespace, {thread})
+    access.ledger.forget(namespace, {thread: state}, requests)
 
 
 def decide_only(access: Access, namespace: str, turn: AcceptedTurn, summary_policy: str) -> ServedTurn:
@@ -88,6 +87,18 @@ def decide_only(access: Access, namespace: str, turn: AcceptedTurn, summary_poli
     [block] = outcome.blocks
     [line] = expand(block.codes, block.lines)
     return served(TurnRow(0, block.codes[0], line, 0, 0, 1))
+
+
+def _state(access: Access, namespace: str, thread: str) -> bytes:
+    """Reads the stored state of a thread.
+
+    Raises:
+        UnknownThreadError: there is no such thread.
+    """
+    state = _store(access).state(namespace, thread)
+    if not state:
+        raise UnknownThreadError(f"there is no thread {thread!r}")
+    return state
 
 
 def _store(access: Access) -> ThreadStore:

@@ -600,21 +600,30 @@ class Ledger:
             )
         return bool(answer[0] == b"ok")
 
-    def forget(self, namespace: str, threads: Sequence[str] = (), requests: Sequence[str] = ()) -> int:
+    def forget(
+        self, namespace: str, threads: Mapping[str, bytes] | None = None, requests: Sequence[str] = ()
+    ) -> int:
         """Removes threads of a namespace that no open run uses; their next turns begin anew.
 
         Args:
             namespace: its name, or a run's id.
-            threads: the threads to remove; by default all, with every answered request.
-            requests: `clientRequestId`s that these threads have answered.
+            threads: the threads to remove, each with its state as it was read; by default all, with every
+                answered request.
+            requests: `clientRequestId`s that these threads have answered; read after the states.
 
         Returns:
             How many threads there were.
 
         Raises:
-            RunStateError: a run uses the namespace.
+            RunStateError: a run uses the namespace, or a thread has another state than the one that was read.
         """
-        answer = self.caller.run("forget", namespace, len(threads), *threads, *(requests if threads else ()))
+        threads = threads or {}
+        read = [part for thread in threads.items() for part in thread]
+        answer = self.caller.run("forget", namespace, len(threads), *read, *(requests if threads else ()))
+        if answer[0] == b"changed":
+            raise RunStateError(
+                f"a turn of thread {answer[1].decode()} has just been decided", hint="remove it once more"
+            )
         if answer[0] == b"no":
             run = answer[1].decode()
             raise RunStateError(

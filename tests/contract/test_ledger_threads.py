@@ -213,7 +213,7 @@ def test_threads_in_use_are_not_forgotten(ledger: TimedLedger, redis_client: Sto
     with pytest.raises(RunStateError, match="threads of shared are in use by run r1"):
         ledger.forget("shared")
     decide(ledger, wakes[0])
-    for threads in ((), ("a",)):
+    for threads in ({}, {"a": b""}):
         with pytest.raises(RunStateError):
             ledger.forget("shared", threads)
     assert redis_client.hexists(keys.mementos_key("shared"), "a")
@@ -225,7 +225,7 @@ def test_forgotten_threads_begin_anew(ledger: TimedLedger, redis_client: Store) 
         decide_all(ledger, submit_turns(ledger, run, [{"a": [0], "b": [1], "c": [2]}], namespace="shared"))
         redis_client.hset(keys.requests_key("shared"), mapping={"of a": "1", "of b": "2"})
         if run == "r1":
-            assert ledger.forget("shared", ["a", "nobody"], ["of a"]) == 1
+            assert ledger.forget("shared", {"a": b"r1/0,", "nobody": b""}, ["of a"]) == 1
             assert redis_client.hkeys(keys.requests_key("shared")) == [b"of b"]
     assert redis_client.hgetall(keys.mementos_key("shared")) == {
         b"a": b"r2/0,",
@@ -235,6 +235,19 @@ def test_forgotten_threads_begin_anew(ledger: TimedLedger, redis_client: Store) 
     assert ledger.forget("shared") == 3
     assert ledger.forget("shared") == 0
     assert keys_with(redis_client, ":ns:shared:") == []
+
+
+def test_a_thread_goes_in_the_state_that_was_read(ledger: TimedLedger, redis_client: Store) -> None:
+    """With a turn that was decided since, nothing is removed; a removal that is sent again is none more."""
+    decide_all(ledger, submit_turns(ledger, "r1", [{"a": [0], "b": [1]}], namespace="shared"))
+    redis_client.hset(keys.requests_key("shared"), "of b", "1")
+    for read in ({"b": b"r1/1,", "a": b""}, {"b": b"r1/1,", "a": b"r1/0"}):
+        with pytest.raises(RunStateError, match="a turn of thread a has just been decided"):
+            ledger.forget("shared", read, ["of b"])
+    assert redis_client.hlen(keys.mementos_key("shared")) == 2
+    assert redis_client.hexists(keys.requests_key("shared"), "of b")
+    for gone in (2, 0):
+        assert ledger.forget("shared", {"b": b"r1/1,", "a": b"r1/0,"}, ["of b"]) == gone
 
 
 def test_a_clock_that_is_set_back_puts_nothing_off(ledger: TimedLedger) -> None:

@@ -1,6 +1,6 @@
 """Micro-runs of `proctor serve` on a real server: they are told of, folded once, and adopted."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,7 @@ import pytest
 
 from producer.serve import micro_runs
 from producer.serve.micro_runs import LostTurnsError, MicroRuns
+from producer.serve.thread_requests import ConditionError, UnknownThreadError, read_thread, remove_thread
 from producer.serve.turn_bodies import AcceptedTurn
 from shared import keys
 from shared.clock import now_ms
@@ -16,6 +17,7 @@ from shared.errors import RunStateError
 from shared.ledger import Keep
 from shared.ledger.bounds import HOUR_MS
 from shared.runs.served import HourTotals, ServedRow, ServedStream, Window, merged
+from shared.runs.threads import ThreadStore
 from shared.settings import Settings
 from tests.support.inline_worker import InlineWorker
 
@@ -105,6 +107,36 @@ def test_the_longest_request_is_one_chunk(inline_worker: InlineWorker, redis_cli
     inline_worker.work()
     found = [msgspec.json.decode(turn.result)["etag"] for turn in runs.read(micro, 200)]
     assert found == [str(at + 1) for at in range(200)]
+
+
+def test_a_turn_that_is_decided_while_its_thread_is_removed_stays(
+    inline_worker: InlineWorker, redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The removal is refused, also without a condition; the next one meets another etag."""
+    inline_worker.register()
+    runs, read = runs_on(inline_worker, redis_client), ThreadStore.request_ids
+    access: Any = runs._access
+
+    def decided() -> None:
+        micro = submitted(runs, TURNS[:1])
+        inline_worker.work()
+        runs.fold([micro])
+
+    def slow(self: ThreadStore, namespace: str, threads: Collection[str]) -> list[str]:
+        decided()
+        return read(self, namespace, threads)
+
+    decided()
+    with monkeypatch.context() as patched:
+        patched.setattr(ThreadStore, "request_ids", slow)
+        for condition in ('"1"', "*"):
+            with pytest.raises(RunStateError, match="a turn of thread a has just been decided"):
+                remove_thread(access, "live", "a", condition)
+    with pytest.raises(ConditionError):
+        remove_thread(access, "live", "a", '"1"')
+    remove_thread(access, "live", "a", '"3"')
+    with pytest.raises(UnknownThreadError):
+        read_thread(access, "live", "a")
 
 
 def test_runs_of_a_dead_server_are_adopted(

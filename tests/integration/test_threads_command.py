@@ -122,7 +122,7 @@ def test_a_removed_thread_begins_anew(
     decided([*mine, other], namespace="shared")
     requests = store.request_ids("shared", {"t"})
     assert sorted(requests) == ["c0", "c1", "c2"]
-    assert inline_worker.ledger.forget("shared", ["t"], requests) == 1
+    assert inline_worker.ledger.forget("shared", {"t": store.state("shared", "t")}, requests) == 1
     run = decided([{**mine[0], "message": "new"}, other], namespace="shared")
     assert [row.code for row in inline_worker.store.rows(run)] == ["s6u", "s6d"]
     found = view(store, "shared", "t")
@@ -140,7 +140,7 @@ def test_threads_of_an_open_run_are_kept(
     inline_worker.ledger.control(run, "pause")
     assert store.users("shared") == [run]
     with pytest.raises(RunStateError, match=f"in use by run {run}"):
-        inline_worker.ledger.forget("shared", ["t0"])
+        inline_worker.ledger.forget("shared", {"t0": store.state("shared", "t0")})
     assert store.count("shared") == 1
 
 

@@ -233,6 +233,15 @@ class AnyCall(LedgerMachine):
             self.fold(run=run, lost=0)
             self.model.state.now_ms += later_ms
 
+    @rule(namespace=st.sampled_from(["ns", "ns", "r0"]), right=mostly, lost=lost,
+          names=st.lists(st.sampled_from(["t 0", "t 1", "t 2"]), unique=True),
+          requests=st.lists(st.sampled_from(["q1", "q2"]), unique=True))  # fmt: skip
+    def forget(
+        self, *, namespace: str, names: list[str], requests: list[str], right: bool, lost: int
+    ) -> None:
+        """Somebody removes threads, as they are or as they were before."""
+        self.do("forget", namespace, self.states(namespace, names, right=right), requests, lost=lost)
+
     @rule(listener=listeners)
     def hear(self, *, listener: str) -> None:
         """A server asks what has ended."""

@@ -1,5 +1,6 @@
 """The base of the ledger's stateful test: makes each call on model and scripts, with arguments that fit."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -11,6 +12,7 @@ from shared.errors import ProctorError
 from shared.ledger import ChunkPlan, Claim, Committed, PartCommit, ThreadCommit
 from shared.ledger.wire import count_marks
 from tests.support.ledger_model import LedgerModel
+from tests.support.ledger_model_state import Namespace
 from tests.support.ledger_runs import rows_of
 from tests.support.ledger_simulation_checks import check
 from tests.support.ledger_twin import Twin
@@ -108,6 +110,12 @@ class LedgerMachine(RuleBasedStateMachine):
         """The token of a chunk's lease, or one that is not."""
         record = self.model.record(run, chunk)
         return record.token if right and record and record.token else f"{run}/{chunk}#1"
+
+    def states(self, namespace: str, names: Sequence[str], *, right: bool) -> dict[str, bytes]:
+        """The states of some threads, or others."""
+        found = self.model.state.namespaces.get(namespace, Namespace()).threads
+        stored = {name: found[name].memento if name in found else None for name in names}
+        return {name: (state or b"") if right else b"another" for name, state in stored.items()}
 
     def load_chunk(self, run: str, token: str, chunk: int, shape: tuple[int, int], lost: int) -> None:
         """Loads a chunk; one that is there already is loaded as it was."""

@@ -38,6 +38,8 @@ class Dispatch:
         """Every result by run, field and generation; for the checks, no part of the ledger."""
         self.log: dict[tuple[str, str], list[tuple[str, int, bool]]] = {}
         """By namespace and thread: run, index and whether poisoned of every decided turn; for the checks."""
+        self.gone: dict[tuple[str, str], int] = {}
+        """By namespace and thread: how many entries of its log went when it was removed; for the checks."""
         self.decided: dict[str, set[int]] = {}
         """By run: which of its turns have a result; for the checks."""
         self.ended: set[str] = set()
@@ -276,6 +278,7 @@ class Dispatch:
         if run.namespace == run.run:
             self.state.namespaces.pop(run.run, None)
             self.log = {key: log for key, log in self.log.items() if key[0] != run.run}
+            self.gone = {key: count for key, count in self.gone.items() if key[0] != run.run}
         else:
             self.leave_namespace(run)
         del self.state.runs[run.run]

@@ -23,7 +23,7 @@ from shared.ledger.times import TIMES
 from shared.ledger.wire import again_marks, count_marks
 from shared.names import FINAL_STATES
 from tests.support.ledger_model_rules import Rules
-from tests.support.ledger_model_state import Entry, Part, Plan, Run, Served, outcomes_of
+from tests.support.ledger_model_state import Entry, Namespace, Part, Plan, Run, Served, outcomes_of
 
 
 class Steward(Rules):
@@ -310,6 +310,27 @@ class Steward(Rules):
             if thread.owner is None and not thread.inbox:
                 del namespace.threads[name]
         served.seen_expire_ms = now_ms + run.namespace_ttl_s * 1000
+
+    def forget(
+        self, namespace: str, threads: Mapping[str, bytes] | None = None, requests: Sequence[str] = ()
+    ) -> int:
+        """Removes threads in the state that was read, or a whole namespace, unless a run uses it."""
+        found = self.state.namespaces.get(namespace, Namespace())
+        if found.users:
+            raise RunStateError(f"the threads of {namespace} are in use")
+        states = {
+            name: thread.memento for name, thread in found.threads.items() if thread.memento is not None
+        }
+        read = threads or states
+        changed = [name for name, state in read.items() if states.get(name, state) != state]
+        if changed:
+            raise RunStateError(f"a turn of thread {changed[0]} has just been decided")
+        for name in read if threads else list(found.threads):
+            found.threads.pop(name, None)
+            self.gone[namespace, name] = len(self.log.get((namespace, name), ()))
+        for request in requests if threads else list(found.requests):
+            found.requests.pop(request, None)
+        return len(states.keys() & read.keys())
 
     def hear(self, listener: str) -> list[str]:
         """Takes what a listener is told."""

@@ -5,21 +5,22 @@ all invariants are checked. `Simulation(seed).run(steps)` is exactly repeatable.
 """
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 from shared.codecs.turn_batches import pack_batch
 from shared.errors import ProctorError
 from shared.ledger import ChunkPlan
 from shared.names import FINAL_STATES
-from tests.support.ledger_model_state import Served
+from tests.support.ledger_model_state import Namespace, Served
 from tests.support.ledger_simulation_checks import check, check_rest
-from tests.support.ledger_simulation_servers import Servers
+from tests.support.ledger_simulation_servers import NAMESPACE, Servers
 from tests.support.ledger_simulation_world import KINDS, Actor, Mirror, Step
 
 FAULTS = (
     "kill", "kill_all", "stop_worker", "stop_worker", "stall", "stall", "freeze", "step_back", "crash",
-    "control", "control", "retry", "retry", "retry", "remove", "kill_producers", "submit_again", "submit_new",
-    "submit_new", "deliver_again", "shut_down", "kill_server", "start_server",
+    "control", "control", "retry", "retry", "retry", "remove", "forget", "kill_producers", "submit_again",
+    "submit_new", "submit_new", "deliver_again", "shut_down", "kill_server", "start_server",
 )  # fmt: skip
 MOST_CALM_STEPS = 60_000
 MOST_RUNS = 10
@@ -167,6 +168,10 @@ class Simulation(Servers):
         if (run := self.some_run()) and self.rnd.random() < 0.3:
             self.act(self.operate("remove", run), name="operator")
 
+    def forget(self) -> None:
+        """Lets somebody remove threads."""
+        self.act(self.forget_threads(), name="operator")
+
     def retry(self) -> None:
         """Lets somebody retry a run."""
         if run := self.some_run():
@@ -182,6 +187,26 @@ class Simulation(Servers):
         answer = yield from self.call(name, run, *args, **keywords)
         if name != "remove" and not isinstance(answer, ProctorError):
             yield from self.send(answer[1] if name == "control" else answer)
+
+    def forget_threads(self) -> Step:
+        """Reads threads, and removes them later; no turn goes that was decided in between."""
+        namespace = self.model.state.namespaces.get(NAMESPACE, Namespace())
+        read = {
+            name: thread.memento or b""
+            for name, thread in namespace.threads.items()
+            if self.rnd.random() < 0.5
+        }
+        decided, removals = self.decided_turns(read), self.calls["forget"]
+        yield self.later([0, 500, 5000])
+        is_first = self.calls["forget"] == removals
+        if read:
+            answer = yield from self.call("forget", NAMESPACE, read)
+            if is_first and isinstance(answer, int):
+                assert self.decided_turns(read) == decided, f"a turn was lost: {read}"
+
+    def decided_turns(self, threads: Iterable[str]) -> int:
+        """How many turns some threads have had."""
+        return sum(len(self.model.log.get((NAMESPACE, name), ())) for name in threads)
 
     def retry_run(self, run: str) -> Step:
         """Retries some cases, or those turns that were poisoned or never decided, and some others."""

@@ -99,7 +99,7 @@ def _check_locks(model: LedgerModel) -> None:
                 record = model.record(thread.owner.run, thread.owner.chunk)
                 assert record, f"{key} is held by a chunk that ended"
                 assert record.token == thread.owner.token, f"{key} outlives its lease"
-            log = model.log.get((name, key), [])
+            log = model.log.get((name, key), [])[model.gone.get((name, key), 0) :]
             expected = "".join(f"{run}/{index}," for run, index, poisoned in log if not poisoned).encode()
             assert (thread.memento or b"") == expected, f"the state of {key} is not its log"
     for worker, lease in model.state.suspects.items():

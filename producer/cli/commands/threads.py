@@ -124,15 +124,16 @@ def remove(session: Session, *, namespace: str, threads: tuple[str, ...]) -> Non
     store = _store(session)
     namespace = _checked(session, store, namespace)
     total = store.count(namespace)
-    unknown = [name for name in threads if not store.state(namespace, name)]
+    states = {name: store.state(namespace, name) for name in threads}
+    unknown = [name for name, state in states.items() if not state]
     if unknown:
         raise UsageError(
             f"namespace {namespace} has no thread {unknown[0]!r}", hint=f"`proctor threads list {namespace}`"
         )
     what = ", ".join(map(printable, threads)) or f"all {plural(total, 'thread')}"
     session.confirm(f"remove {what} of {namespace}?")
-    requests = store.request_ids(namespace, set(threads)) if threads else []
-    gone = session.access.ledger.forget(namespace, threads, requests)
+    requests = store.request_ids(namespace, states) if states else []
+    gone = session.access.ledger.forget(namespace, states, requests)
     if session.options.json:
         from producer.service_documents import ThreadsRemoved  # noqa: PLC0415 - start-up: as above
 
