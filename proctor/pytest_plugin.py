@@ -9,23 +9,24 @@ The first test that is wanted runs all that were selected; with xdist, one proce
 import fcntl
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from tempfile import NamedTemporaryFile
+from typing import Any, Final, NamedTuple
 
 import pytest
 
 from proctor import following
 from proctor.errors import ProctorError
-from proctor.program import document
+from proctor.program import arguments_of, document
 from proctor.runs import Row, Run
 
 SUFFIXES: Final = (".bench.yaml", ".bench.yml")
 CHARS: Final = 2_000
 """Longest prompt and answer in the report of a failure."""
-FEW: Final = 200
-"""Cases of a selection that are named to the program; of more, all are run."""
+MARKERS: Final = pytest.StashKey["TagMarkers"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,8 +44,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # before plugins add their markers
 def pytest_configure(config: pytest.Config) -> None:
     """Collects the files of `--proctor` like arguments; without other arguments, only these."""
+    config.stash[MARKERS] = TagMarkers(config)
     files = config.getoption("--proctor")
     if files:
         given = config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
@@ -77,83 +80,135 @@ class FailedAnswerError(AssertionError):
     """An answer did not pass."""
 
 
+class TagMarkers:
+    """The markers of tags; those of pytest and its plugins would change what becomes of a test.
+
+    Args:
+        config: has the markers of the project, and not yet those of plugins.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._known = set(config.getini("markers"))
+        self._markers = dict[str, str]()
+
+    def of(self, tag: str) -> str:
+        """Returns the marker of a tag: `tag_skip` for the tag `skip`."""
+        if tag not in self._markers:
+            marker = re.sub(r"\W", "_", tag)
+            if marker in self._others():
+                marker = f"tag_{marker}"
+            self._markers[tag] = marker
+            self._config.addinivalue_line("markers", f"{marker}: cases with the tag {tag}")
+        return self._markers[tag]
+
+    def _others(self) -> set[str]:
+        """Returns the markers that plugins added."""
+        lines = set(self._config.getini("markers")) - self._known
+        return {re.split(r"\W", line, maxsplit=1)[0] for line in lines} - {*self._markers.values()}
+
+
+class Listed(NamedTuple):
+    """An answer that a run of a bench asks for."""
+
+    name: str
+    """As lists and `--only` name it."""
+    asked: str
+    """The name without the number of a repetition."""
+    needed: int | None
+    """How many answers with this `asked` must pass; None: each is judged alone."""
+    tags: Sequence[str]
+
+    @property
+    def test(self) -> str:
+        """The name of its test, which answers share that are judged together."""
+        return self.name if self.needed is None else self.asked
+
+
 class BenchFile(pytest.File):
     """A bench."""
 
-    listed: list[dict[str, Any]]
-    """Its items, in the order of a run."""
-    kind = ""
-    rows: Mapping[str, Row] | None = None
-    """Results by item, once they are there."""
+    listed: Sequence[Listed]
+    """Its answers, in the order of a run."""
+    rows: Mapping[str, list[Row]] | None = None
+    """Results by test, once they are there."""
 
     def collect(self) -> Iterator["BenchItem"]:
-        """Asks the program which items there are; nothing is sent."""
+        """Asks the program which answers a run with these options has; nothing is sent."""
+        options = arguments_of(_options(self.config))
         try:
-            found = document(["validate", str(self.path), "--list"])
+            found = document(["run", str(self.path), "--dry-run", "--list", *options])["items"]
         except ProctorError as error:
             raise self.CollectError(str(error)) from None
-        self.listed, self.kind = found["items"], found["kind"]
-        for each in self.listed:
-            yield BenchItem.from_parent(self, name=each["name"], listed=each)
+        self.listed = [Listed(each["name"], each["asked"], each["needed"], each["tags"]) for each in found]
+        for test, each in {each.test: each for each in self.listed}.items():
+            yield BenchItem.from_parent(self, name=_printable(test), listed=each)
 
-    def row_of(self, item: "BenchItem") -> Row | None:
-        """Returns the result of an item; the first one that is wanted runs all that were selected."""
+    def rows_of(self, listed: Listed) -> list[Row]:
+        """Returns the results of a test; the first one that is wanted runs all that were selected."""
         if self.rows is None:
             with _shared(self.config, self.path) as memory:
                 if not memory.read_text():
                     memory.write_text(json.dumps(self._run()))
-                run, ids = json.loads(memory.read_text())
-            self.rows = {ids[row.index]: row for row in Run(run).rows}
-        return self.rows.get(item.item_id)
+                run, tests = json.loads(memory.read_text())
+            rows = defaultdict[str, list[Row]](list)
+            for row in Run(run).rows:
+                rows[tests[row.index]].append(row)
+            self.rows = rows
+        return self.rows.get(listed.test, [])
 
     def _run(self) -> tuple[str, list[str]]:
-        """Runs what was selected; returns the run, and its items as they are called in the whole file."""
-        selected = {
-            each.case_id for each in self.session.items if isinstance(each, BenchItem) and each.parent is self
-        }
-        items, options = self.listed, _options(self.config)
-        if self.kind == "cases" and len(selected) <= FEW:
-            items = [each for each in items if each["id"] in selected]
-            options["case"] = list(dict.fromkeys(each["id"] for each in items))
-        run = following.run(self.path, name=self.path.name, **options)
-        return run.id, [each["item_id"] for each in items]
+        """Runs what was selected; returns the run, and the test of each of its answers.
+
+        Raises:
+            ProctorError: the run was refused, or the bench is another than the one that was collected.
+        """
+        items = (each for each in self.session.items if isinstance(each, BenchItem) and each.parent is self)
+        selected = {each.listed.asked for each in items}
+        chosen = [each for each in self.listed if each.asked in selected]
+        name, options = self.path.name, _options(self.config)
+        with NamedTemporaryFile("w", encoding="utf-8") as names:
+            if len(chosen) < len(self.listed):
+                names.write("\n".join(selected))
+                names.flush()
+                options["only"] = names.name
+                name = f"{name}, {len(chosen):,} of {len(self.listed):,}"  # a history of its own
+            run = following.run(self.path, **{"name": name, **options})
+        if run.counts["total"] != len(chosen):
+            raise ProctorError(f"{self.path} was changed after its tests were collected")
+        return run.id, [each.test for each in chosen]
 
 
 class BenchItem(pytest.Item):
-    """One answer of a bench."""
+    """One answer of a bench, or several that are judged together."""
 
     parent: BenchFile
 
-    def __init__(self, *, listed: Mapping[str, Any], **options: Any) -> None:
+    def __init__(self, *, listed: Listed, **options: Any) -> None:
         super().__init__(**options)
-        self.item_id = str(listed["item_id"])
-        self.case_id = str(listed["id"])
-        for tag in listed["tags"]:
-            marker = re.sub(r"\W", "_", tag)
-            self.config.addinivalue_line("markers", f"{marker}: cases with the tag {tag}")
-            self.add_marker(marker)
+        self.listed = listed
+        for tag in listed.tags:
+            self.add_marker(self.config.stash[MARKERS].of(tag))
 
     def runtest(self) -> None:
         """Waits for the result, and fails as it does.
 
         Raises:
-            FailedAnswerError: the answer did not pass.
+            FailedAnswerError: an answer did not pass.
             NoAnswerError: there is none.
         """
-        row = self.parent.row_of(self)
-        if row is None or row.outcome == "skipped":
+        rows = self.parent.rows_of(self.listed)
+        for name, value in _properties(rows):
+            self.user_properties.append((name, value))
+        passed, needed = sum(row.passed for row in rows), self.listed.needed or 1
+        if passed >= needed:
+            return
+        worst = [row for row in rows if not row.passed and row.outcome != "skipped"]
+        if not worst:
             pytest.skip("the run ended before it")
-        self.user_properties += [
-            (name, value)
-            for name, value in (
-                ("proctor_run", row.line["run_id"]),
-                ("latency_ms", row.latency_ms),
-                ("cost_usd", row.cost_usd),
-            )
-            if value is not None
-        ]
-        if not row.passed:
-            raise (NoAnswerError if row.error else FailedAnswerError)(_described(row))
+        head = f"{passed} of {len(rows)} answers passed, {needed} needed\n" if self.listed.needed else ""
+        error = NoAnswerError if all(row.error for row in worst) else FailedAnswerError
+        raise error(_printable(head + _described(worst[0])))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Shows question, answer and reason, without a traceback into this plugin."""
@@ -161,9 +216,21 @@ class BenchItem(pytest.Item):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
-    def reportinfo(self) -> tuple[Path, None, str]:
+    def reportinfo(self) -> tuple[Path, int, str]:
         """Names the test in reports."""
-        return self.path, None, f"{self.path.name}: {self.name}"
+        return self.path, 0, f"{self.path.name}: {self.name}"
+
+
+def _properties(rows: Sequence[Row]) -> Iterator[tuple[str, Any]]:
+    """Yields what reports in JUnit XML say of a test: its run, the longest latency, the sum of the costs."""
+    latencies = [row.latency_ms for row in rows if row.latency_ms is not None]
+    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+    if rows:
+        yield "proctor_run", rows[0].line["run_id"]
+    if latencies:
+        yield "latency_ms", max(latencies)
+    if costs:
+        yield "cost_usd", sum(costs)
 
 
 def _described(row: Row) -> str:
@@ -172,23 +239,59 @@ def _described(row: Row) -> str:
     lines += [f"{each['role']}: {_cut(each.get('content'))}" for each in row.messages]
     if row.output is not None:
         lines.append(f"answer: {_cut(row.output)}")
-    if row.result.get("differences"):
-        lines.append(f"differences: {json.dumps(row.result['differences'], indent=2, ensure_ascii=False)}")
+    lines += _differences(row.result.get("differences") or {})
     lines += [f"check {each.name}: {each.reason}" for each in row.checks if each.passed is False]
     run, item = row.line["run_id"], row.item_id
     return "\n".join([*lines, f"proctor show {run} {item}"])
 
 
+def _differences(found: Mapping[str, Any]) -> Iterator[str]:
+    """Writes how an object differs from the expected one, a line for each place.
+
+    >>> list(_differences({"changed": [{"path": "/n", "expected": 1, "actual": None}]}))
+    ['/n: 1 → null']
+    >>> list(_differences({"missing": [{"path": "/a", "expected": "x"}], "omitted": 2}))
+    ['/a: "x" → missing', 'and 2 more']
+    """
+    for each in found.get("changed", ()):
+        yield f"{each['path']}: {_json(each['expected'])} → {_json(each['actual'])}"
+    for each in found.get("missing", ()):
+        yield f"{each['path']}: {_json(each['expected'])} → missing"
+    for each in found.get("unexpected", ()):
+        yield f"{each['path']}: not expected → {_json(each['actual'])}"
+    for each in found.get("repetitions", ()):
+        times = f"{each['expected_times']} → {each['actual_times']}"
+        yield f"{each['path']}: {_json(each['value'])} occurs {times} times"
+    if found.get("omitted"):
+        yield f"and {found['omitted']:,} more"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _printable(text: str) -> str:
+    r"""Makes hostile text safe for a terminal: control characters become their escapes, except line ends.
+
+    >>> _printable("a\x1b[31mb\nc")
+    'a\\x1b[31mb\nc'
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
 def _cut(content: Any) -> str:
     """Writes the content of a message, shortened."""
-    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    text = content if isinstance(content, str) else _json(content)
     return text if len(text) <= CHARS else f"{text[:CHARS]}… ({len(text):,} characters)"
 
 
 def _options(config: pytest.Config) -> dict[str, Any]:
-    """Reads `--proctor-option`."""
-    pairs = (text.partition("=") for text in config.getoption("--proctor-option"))
-    return {name.replace("-", "_"): value if sign else True for name, sign, value in pairs}
+    """Reads `--proctor-option`; one that is given several times has all its values."""
+    given = defaultdict[str, list[Any]](list)
+    for text in config.getoption("--proctor-option"):
+        name, sign, value = text.partition("=")
+        given[name.replace("-", "_")].append(value if sign else True)
+    return {name: values[0] if len(values) == 1 else values for name, values in given.items()}
 
 
 @contextmanager

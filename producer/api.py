@@ -38,6 +38,7 @@ from msgspec import UNSET
 from producer import kinds
 from producer.aggregate.gates import Gate, check_gate_names, check_gates, choice_for
 from producer.forecasts import FileContents, Forecast
+from producer.item_names import numbered, resolve
 from producer.load.detect import detect_kind
 from producer.load.problems import all_of
 from producer.options import SubmitOptions
@@ -141,7 +142,37 @@ def limited(access: Access, source: Source, kind: Kind, options: SubmitOptions) 
         options.on_note(f"--last-failed: none of the {total} of {run} failed; all of the file is run")
         return options
     options.on_note(f"--last-failed: {count(len(earlier.failed))} of the {total} of {run}")
-    return limit(options, earlier.failed)
+    return limit(options, earlier.failed, "--last-failed")
+
+
+def only(source: Source, kind: Kind, options: SubmitOptions, names: Sequence[str]) -> SubmitOptions:
+    """Limits a run to items by their names, as lists have them; a name stands for all its repetitions.
+
+    Raises:
+        InputError: the file cannot be read, or breaks its contract.
+        UnknownItemError: a name stands for no item.
+        UsageError: the kind has no such option, or no item is named.
+    """
+    limit = kinds.of(kind).limit()
+    if limit is None:
+        raise UsageError(f"--only is not for {kind}", hint="leave it out")
+    if not names:
+        raise UsageError("--only: the file names no item", hint="write one name a line")
+    named = numbered(kind, inputs_of(source, kind, options))
+    found = set(resolve(names, named, kind=kind, where=source.name, is_each=True))
+    chosen = [payload for at, payload in inputs_of(source, kind, options) if at in found]
+    return limit(options, chosen, "--only")
+
+
+def inputs_of(source: Source, kind: Kind, options: SubmitOptions) -> Iterator[tuple[int, bytes]]:
+    """Yields position and input of each item that a run has with these options.
+
+    Raises:
+        InputError: the file cannot be read, or breaks its contract.
+    """
+    for chunk in kinds.of(kind).load(source, options).chunks:
+        for index, payload in chunk.payloads.items():
+            yield int(index), payload
 
 
 def check(source: Source, options: SubmitOptions, *, kind: Kind | None = None) -> FileContents:

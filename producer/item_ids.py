@@ -25,6 +25,8 @@ class IdParts(NamedTuple):
     after: str = ""
     others: frozenset[str] = frozenset()
     """What it is also called: by the number of its case, from 1, or the thread and request of a turn."""
+    again: str = ""
+    """The end of the label that numbers a repetition, such as ` #2`."""
 
 
 class _Turn(Struct):
@@ -78,8 +80,9 @@ def turn_id_parts(position: int, payload: bytes) -> IdParts:
 def case_id_parts(_position: int, payload: bytes) -> IdParts:
     """Reads the id of a case, with its model and repeat."""
     case = decode_case(payload)
-    number = case.case + 1
-    return IdParts(case.name, "", f" · {case.asked}", frozenset({f"{number}", f"case {number}"}))
+    number, again = case.case + 1, f" #{case.repeat + 1}" if case.repeat else ""
+    after = f" · {case.asked}".removesuffix(again)
+    return IdParts(case.name, "", after, frozenset({f"{number}", f"case {number}"}), again)
 
 
 def case_chunk_name(payload: bytes) -> str:

@@ -42,6 +42,8 @@ class ItemName(NamedTuple):
     """The id that it has in the file; several items may share it."""
     label: str
     """The id, extended to be unique among items with the same id."""
+    asked: str = ""
+    """The label without the number of a repetition."""
     others: frozenset[str] = frozenset()
     """What it may be called beside, see `producer.item_ids`."""
 
@@ -60,13 +62,14 @@ def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
     >>> name_of(TURNS, 4, b'{"threadId":"t"}').own
     't#4'
     >>> name_of(QUERIES, 1, b'{"id":"Q-06"}')
-    ItemName(position=1, own='Q-06', label='Q-06', others=frozenset())
+    ItemName(position=1, own='Q-06', label='Q-06', asked='Q-06', others=frozenset())
     """
     try:
-        own, before, after, others = kinds.of(kind).names().parts(position, payload)
+        own, before, after, others, again = kinds.of(kind).names().parts(position, payload)
     except DecodeError:  # of another version, or not what was loaded: it has its position
         return ItemName(position, "", item_id(kind, position))
-    return ItemName(position, own, f"{before}{own}{after}", others)
+    asked = f"{before}{own}{after}"
+    return ItemName(position, own, f"{asked}{again}", asked, others)
 
 
 def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
@@ -75,10 +78,15 @@ def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
     Raises:
         RedisUnreachableError: Redis stays away.
     """
-    named, times = kinds.of(info.kind).names(), Counter[str]()
-    for position, payload in named.inputs(store, info):
-        name = name_of(info.kind, position, payload)
-        times[name.own] += named.has_repeated
+    return numbered(info.kind, kinds.of(info.kind).names().inputs(store, info))
+
+
+def numbered(kind: Kind, inputs: Iterable[tuple[int, bytes]]) -> Iterator[ItemName]:
+    """Yields the names of items by their positions and inputs, with numbers where repetitions share an id."""
+    has_repeated, times = kinds.of(kind).names().has_repeated, Counter[str]()
+    for position, payload in inputs:
+        name = name_of(kind, position, payload)
+        times[name.own] += has_repeated
         is_again = times[name.own] > 1
         yield name._replace(label=f"{name.own} #{times[name.own]}") if is_again else name
 

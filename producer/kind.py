@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from shared.kinds import Kind
     from shared.runs import RunInfo, RunStore
 
-    Limit = Callable[[SubmitOptions, Sequence[bytes]], SubmitOptions]
+    Limit = Callable[[SubmitOptions, Sequence[bytes], str], SubmitOptions]
 
 
 class Example(NamedTuple):
@@ -105,7 +105,7 @@ class ProducerKind(Protocol):
         """Counts what a run is going to send; None for a run without calls, and for a stream."""
 
     def limit(self) -> Limit | None:
-        """Returns what limits a run to the items with such inputs, for `--last-failed`."""
+        """Returns what limits a run to the items with such inputs, for `--last-failed` and `--only`."""
 
     # Results
     def pages(self, store: RunStore, run: str, text: TurnText, /) -> Iterator[Sequence[Any]]:

@@ -47,16 +47,16 @@ def earlier_run(store: RunStore, kind: Kind, source: Source) -> EarlierRun | Non
     return EarlierRun(info, failed)
 
 
-def only_cases(options: SubmitOptions, failed: Sequence[bytes]) -> SubmitOptions:
+def only_cases(options: SubmitOptions, inputs: Sequence[bytes], _option: str) -> SubmitOptions:
     """Limits a run of cases to combinations of case, model and prompt."""
-    items = [decode_case(payload) for payload in failed]
+    items = [decode_case(payload) for payload in inputs]
     only = frozenset(
         CaseItem(case_key(each.case, each.id), each.model, each.prompt_id or "") for each in items
     )
     return replace(options, cases=replace(options.cases, only=only))
 
 
-def only_queries(options: SubmitOptions, failed: Sequence[bytes]) -> SubmitOptions:
-    """Limits a run of queries to some."""
-    ids = frozenset(msgspec.json.decode(payload, type=_Query).id for payload in failed)
-    return replace(options, query_choice=replace(options.query_choice, ids=ids))
+def only_queries(options: SubmitOptions, inputs: Sequence[bytes], option: str) -> SubmitOptions:
+    """Limits a run of queries to some; reports name the option that does."""
+    ids = frozenset(msgspec.json.decode(payload, type=_Query).id for payload in inputs)
+    return replace(options, query_choice=replace(options.query_choice, ids=ids, ids_from=option))

@@ -92,11 +92,13 @@ class QueryChoice:
     sample: int | None = None
     """Only so many, picked at random, always the same."""
     ids: frozenset[str] | None = None
-    """Only these, which failed before; None: all."""
+    """Only these; None: all."""
+    ids_from: str = ""
+    """The option that names them."""
 
     def __str__(self) -> str:
         """Returns it as options; empty for all queries."""
-        options = [] if self.ids is None else ["--last-failed"]
+        options = [] if self.ids is None else [self.ids_from]
         options += [f"--category {name}" for name in self.categories]
         if self.containing:
             options.append(f"-k {self.containing}")

@@ -565,16 +565,20 @@ class ValidateDocument(Part, kw_only=True, frozen=True):
 class ListedItem(Part, frozen=True):
     """An item of a file."""
 
-    item_id: Annotated[str, Meta(description="As in the results of a run of the whole file.")]
+    item_id: Annotated[str, Meta(description="As in the results of a run with the same options.")]
     id: Annotated[str, Meta(description="The id that it has in the file, which several items may share.")]
     name: Annotated[str, Meta(description="The id, extended by what distinguishes the item.")]
+    asked: Annotated[str, Meta(description="The name without the number of a repetition.")]
+    needed: Annotated[
+        int | None, Meta(description="Answers of this `asked` that must pass; null: each is judged alone.")
+    ]
     tags: tuple[str, ...]
 
 
 class ListDocument(Part, kw_only=True, frozen=True):
     """What validate --list prints with --json: the items of a file.
 
-    A run of the whole file has them in this order.
+    A run with the same options has them in this order.
     """
 
     schema_version: Version = SCHEMA_VERSION

@@ -1,23 +1,26 @@
-"""Lists the items of a file by the names that lists, pages and `--case` use, for `validate --list`."""
+"""Lists the items of a file by the names that lists, pages and `--only` use, for `validate --list`."""
+
+from itertools import tee
 
 import msgspec
 from msgspec import Struct
 
-from producer import kinds
-from producer.api import Plan
+from producer.api import Plan, inputs_of
 from producer.cli.output import printable
 from producer.cli.session import Session
-from producer.item_names import name_of
+from producer.item_names import numbered
 from producer.service_documents import ListDocument, ListedItem
+from shared.contracts.case_run import Quorum
 from shared.errors import UsageError
 from shared.kinds import Storage
 
 
-class _Tagged(Struct):
+class _Facts(Struct):
     tags: tuple[str, ...] = ()
+    quorum: Quorum | None = None
 
 
-_tagged = msgspec.json.Decoder(_Tagged)
+_facts = msgspec.json.Decoder(_Facts)
 
 
 def print_items(session: Session, asked: Plan) -> int:
@@ -30,12 +33,12 @@ def print_items(session: Session, asked: Plan) -> int:
     kind, source = asked.kind, asked.source
     if kind.storage is not Storage.LIST:
         raise UsageError(f"{source.name}: {kind.name} cannot be listed")
+    inputs, again = tee(inputs_of(source, kind, asked.options))
     items = []
-    for chunk in kinds.of(kind).load(source, asked.options).chunks:
-        for index, payload in chunk.payloads.items():
-            named = name_of(kind, int(index), payload)
-            tags = _tagged.decode(payload).tags
-            items.append(ListedItem(f"{kind.noun}-{index}", named.own, named.label, tags))
+    for name, (index, payload) in zip(numbered(kind, inputs), again, strict=True):
+        facts = _facts.decode(payload)
+        needed = facts.quorum.needed if facts.quorum else None
+        items.append(ListedItem(f"{kind.noun}-{index}", name.own, name.label, name.asked, needed, facts.tags))
     if session.options.json:
         document = ListDocument(file=source.name, kind=kind.name, items=tuple(items))
         session.output.document(document)

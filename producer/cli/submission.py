@@ -11,6 +11,7 @@ import click
 from producer import api
 from producer.aggregate.gates import Gate
 from producer.api import Plan
+from producer.cli.listing import print_items
 from producer.cli.live.view import View
 from producer.cli.options.choices import read_case_choice, read_live_run, read_query_choice, read_query_run
 from producer.cli.options.shared_options import SubmitChoice
@@ -69,6 +70,9 @@ def unread(session: Session, file: str, choice: SubmitChoice, *, origin: str = "
     options = replace(options, cases=replace(options.cases, allow_code=settings.allow_code))
     if options.last_failed:
         options = api.limited(session.access, source, kind, options)
+    if choice.selection.only is not None:
+        with click.open_file(choice.selection.only, encoding="utf-8") as names:
+            options = api.only(source, kind, options, names.read().splitlines())
     return Plan(source, kind, options)
 
 
@@ -174,12 +178,19 @@ def _quick_switches() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def print_contents(session: Session, plan: Plan) -> int:
+def print_contents(session: Session, plan: Plan, *, is_list: bool = False) -> int:
     """Checks a whole file and prints what it contains.
+
+    Args:
+        session: the output.
+        plan: the file, with the options of a run.
+        is_list: whether to print the names of the items instead.
 
     Raises:
         InputError: the file breaks its contract; the error lists every problem.
     """
+    if is_list:
+        return print_items(session, plan)
     found = api.check(plan.source, plan.options, kind=plan.kind)
     for warning in found.warnings:
         session.output.warn(warning)

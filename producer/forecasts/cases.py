@@ -328,7 +328,7 @@ def _shape(plan: PlannedRun) -> str:
     fewest, most = min(plan.facts.repeats), max(plan.facts.repeats)
     factors.append(plural(most, "repeat") if fewest == most else f"{fewest} to {plural(most, 'repeat')}")
     shape = " × ".join(factors)  # noqa: RUF001 - a product
-    return shape if plan.is_whole else f"what failed of {shape}" if plan.only else f"a part of {shape}"
+    return shape if plan.is_whole else f"a part of {shape}"
 
 
 def _cost_in_words(estimate: RunEstimate) -> str:

@@ -39,7 +39,7 @@ def test_failed_cases_are_run_again(cli: Cli, tmp_path: Path) -> None:
         done = cli("run", path, "--last-failed", "--no-cache", "--processes", "1", "--json")
         second = document(done)
         assert f"--last-failed: 4 of the 12 cases of {found['run_id']}\n" in done.err
-        assert "4 calls (what failed of 2 cases × 2 models × 2 prompts × 1 repeat)" in done.err  # noqa: RUF001 - a product
+        assert "4 calls (a part of 2 cases × 2 models × 2 prompts × 1 repeat)" in done.err  # noqa: RUF001 - a product
         assert (
             sorted(request.prompt for request in server.requests[asked:]) == ["short a"] * 2 + ["short c"] * 2
         )
@@ -96,3 +96,24 @@ def test_delays_are_numbers_of_seconds(cli: Cli) -> None:
         done = cli("run", queries, "--dry-run", f"--delay={value}")
         assert (done.code, "--delay" in done.err) == (2, True), done
     assert cli("run", queries, "--dry-run", "--delay", "0.25").code == 0
+
+
+def test_only_what_a_list_names_is_run(cli: Cli, tmp_path: Path) -> None:
+    """The lines of `--dry-run --list` choose answers by case and model, with all repetitions."""
+    path = tmp_path / "bench.yaml"
+    outputs = {"a": "yes", "b": "no"}
+    cases = [
+        {"id": name, "input": name, "checks": [{"equals": "yes"}], "outputs": outputs} for name in ("x", "y")
+    ]
+    made = {"name": "b", "system_prompt": "s", "models": ["a", "b"], "test_cases": cases}
+    path.write_text(json.dumps(made))
+    listed = cli("run", path, "--repeat", "2", "--dry-run", "--list").out.splitlines()
+    assert listed == [f"{case} · {model}{again}" for model in "ab" for case in "xy" for again in ("", " #2")]
+    names = tmp_path / "names"
+    names.write_text("\n".join(name for name in listed if name.endswith("· b #2")))
+    done = cli("run", path, "--repeat", "2", "--only", "-", "--json", "--processes", "1", stdin=names)
+    assert document(done)["counts"] | {"failed": 4, "total": 4} == document(done)["counts"]
+    names.write_text("z · b\n")
+    wrong = cli("run", path, "--only", names)
+    assert wrong.code == 2
+    assert f"{path} has no item 'z · b'" in wrong.err

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -45,8 +46,14 @@ class Project:
 
     def totals(self) -> list[int]:
         """How many items each run has, the newest run first."""
-        listed = json.loads(self.cli("runs", "--json").out)["runs"]
-        return [run["total"] for run in listed]
+        return [run["total"] for run in self._runs()]
+
+    def names(self) -> list[str]:
+        """The names of the runs, the newest run first."""
+        return [run["name"] for run in self._runs()]
+
+    def _runs(self) -> list[dict[str, Any]]:
+        return list(json.loads(self.cli("runs", "--json").out)["runs"])
 
 
 @pytest.fixture
@@ -75,20 +82,91 @@ def test_each_answer_is_a_test_with_its_reason(project: Project) -> None:
     assert sum(1 for _ in tests) == 6
     assert project.pytest("--lf") == 1
     assert "2 failed in" in project.output
-    assert project.totals() == [4, 6]
+    assert project.totals() == [2, 6]
+    assert project.names() == ["greetings.bench.yaml, 2 of 6", "greetings.bench.yaml"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "passed", "items"),
-    [(("-m", "polite", "-k", "quiet"), 1, 2), (("--collect-only",), 0, None)],
+    [(("-m", "polite", "-k", "quiet"), 1, 1), (("--collect-only",), 0, None)],
 )
 def test_only_what_is_selected_is_run(
     project: Project, arguments: tuple[str, ...], passed: int, items: int | None
 ) -> None:
-    """`-k` and the markers of tags choose the cases that are sent; collecting sends nothing."""
+    """`-k` and the markers of tags choose the answers that are asked for; collecting sends nothing."""
     assert project.pytest(*arguments) == 0
     assert (f"{passed} passed" in project.output) is (passed > 0)
     assert project.totals() == ([] if items is None else [items])
+
+
+def test_options_choose_what_is_collected_and_run(project: Project) -> None:
+    """A model, a number of cases and repetitions of `--proctor-option` hold for tests and run alike."""
+    options = (
+        "--proctor-option",
+        "model=loud",
+        "--proctor-option",
+        "first=2",
+        "--proctor-option",
+        "repeat=2",
+    )
+    assert project.pytest(*options, "-k", "first", "-p", "no:randomly") == 1
+    assert "2 failed, 2 deselected" in project.output
+    assert "answer: HELLO ANN" in project.output
+    assert "first · loud #2" in project.output
+    assert project.totals() == [2]
+    assert project.pytest("--proctor-option", "model=loud", "-k", "second or 3") == 0
+    assert "2 passed, 1 deselected" in project.output
+
+
+def test_answers_with_a_quorum_are_one_test(project: Project) -> None:
+    """Two of four answers have to pass: a case is judged as the program does it."""
+    outputs = "outputs: {quiet: hello, loud: HELLO}"
+    project.write(
+        "greetings.bench.yaml",
+        f"""
+name: greetings
+system_prompt: Be polite.
+models: [quiet, loud]
+repeat: {{times: 4, pass: 2}}
+default_checks: [{{contains: hello}}]
+test_cases: [{{id: first, input: "Greet Ann.", {outputs}}}]
+""",
+    )
+    assert project.pytest() == 1
+    assert "1 failed, 1 passed" in project.output
+    assert "0 of 4 answers passed, 2 needed" in project.output
+    assert project.totals() == [8]
+
+
+def test_tags_called_like_markers_of_plugins_change_nothing(project: Project) -> None:
+    """The tags `skip` and `xfail` are the markers `tag_skip` and `tag_xfail`; the project's own stay."""
+    project.write("greetings.bench.yaml", BENCH.replace("tags: [polite]", "tags: [skip, xfail, slow]"))
+    project.write("pytest.ini", "[pytest]\nmarkers = slow: takes long\naddopts = --strict-markers\n")
+    assert project.pytest("-m", "slow", "-k", "loud") == 1
+    assert "1 failed, 5 deselected" in project.output
+    assert project.pytest("-m", "tag_skip and tag_xfail", "-k", "quiet") == 0
+    assert "1 passed, 5 deselected" in project.output
+
+
+def test_failures_are_safe_and_short(project: Project) -> None:
+    """Control characters of answers are shown as escapes; an object differs line by line."""
+    answer = {"n": 2, "b": "\u001b]0;owned\u0007"}
+    case = {"id": "x", "input": "Hi", "expected": {"n": 1, "m": 1}, "outputs": {"quiet": json.dumps(answer)}}
+    other = {**case, "id": "y\u202e", "outputs": {"quiet": "\u001b[31mred"}}
+    bench = {"name": "b", "system_prompt": "s", "models": ["quiet"], "test_cases": [case, other]}
+    project.write("greetings.bench.yaml", json.dumps({**bench, "config": {"judge_model": None}}))
+    assert project.pytest() == 1
+    assert "2 failed" in project.output
+    assert not {"\x1b", "\x07", "\u202e"} & set(project.output)
+    assert "answer: \\x1b[31mred" in project.output
+    assert "\n/n: 1 → 2\n/m: 1 → missing\n/b: not expected → " in project.output
+
+
+def test_a_session_that_ends_early_sends_one_run(project: Project) -> None:
+    """`-x` ends with the first failure; the other answers are there, because the run is one."""
+    assert project.pytest("-x", "-p", "no:randomly") == 1
+    assert "1 failed" in project.output
+    assert project.totals() == [6]
 
 
 def test_processes_of_xdist_share_one_run(project: Project) -> None:

@@ -73,6 +73,9 @@ class RunOptions:
     dry_run: bool = option(
         "--dry-run", is_flag=True, help="Check the file and count its items; send nothing."
     )
+    is_list: bool = option(
+        "--list", is_flag=True, help="With --dry-run, print the names of the items, one a line."
+    )
 
 
 @declare()
@@ -126,7 +129,7 @@ def command(
         check_formats(files, asked.kind)
         refuse_no_text(asked.kind, no_text=no_text)
         if options.dry_run:
-            return asking.print_contents(session, asked)
+            return asking.print_contents(session, asked, is_list=options.is_list)
         submission, processes = _announced(session, asked, processes, options, parsed_gates)
         if not options.detach and not options.rank:
             started = _start(session, asked.kind, processes, workers.in_flight)
@@ -223,6 +226,8 @@ def _refuse_contradictions(
         raise UsageError("--rank prints a table", hint="`proctor rank RUN --json` prints the ranking as JSON")
     if session.options.jsonl and (options.detach or options.dry_run):
         raise UsageError("--jsonl follows a run to its end", hint="`proctor watch RUN --jsonl`, or --json")
+    if options.is_list and not options.dry_run:
+        raise UsageError("--list is for --dry-run", hint="`proctor validate FILE --list` lists all items")
     if options.view and (options.detach or options.dry_run):
         raise UsageError("--view follows a run to its end", hint="`proctor view` shows all runs")
     if options.detach and gates:

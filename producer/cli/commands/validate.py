@@ -61,7 +61,7 @@ def command(
 
     Reports every problem with its line and how to fix it; for a valid file, what it contains.
     """
-    from producer.cli import listing, submission  # noqa: PLC0415 - start-up: `--help` must not load pydantic
+    from producer.cli import submission  # noqa: PLC0415 - start-up: `--help` must not load pydantic
 
     named = one_file(file, config)
     if named is None:
@@ -70,4 +70,4 @@ def command(
         InputOptions(kind=kind), ModelOptions(api_base=api_base), CaseOptions(outputs=outputs, tags=tags)
     )
     asked = submission.unread(session, named, choice)
-    return (listing.print_items if is_list else submission.print_contents)(session, asked)
+    return submission.print_contents(session, asked, is_list=is_list)

@@ -152,6 +152,13 @@ class SelectionOptions:
         topics=("queries", "cases"),
         help="Only what failed or ended in error in the newest run of this file; everything, if nothing did.",
     )
+    only: str | None = option(
+        "--only",
+        type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+        metavar="NAMES",
+        topics=("queries", "cases"),
+        help="Only the items named in this file (`-`: stdin), one a line, as `validate --list` prints them.",
+    )
     concurrency: int | None = option(
         "--concurrency",
         type=click.IntRange(1, 100_000),
