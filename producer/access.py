@@ -14,7 +14,7 @@ from shared.kinds import Kind, all_kinds
 from shared.processes.heartbeat import oldest_beat_s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import redis
 
@@ -173,8 +173,11 @@ class Access:
         self.connection.target.follow_master(self.client)
         self.publisher.follow_master()
 
-    def count_workers(self, kind: Kind, layout: int = 0) -> int:
+    def count_workers(self, kind: Kind, layout: int = 0, needed: Iterable[str] = ()) -> int:
         """Counts live workers of a kind that know a layout of runs; 0: all of them.
+
+        With `needed`, as `shared.plugins` names it, those are not counted that lack something; of new ones it
+        is not known yet.
 
         All workers of an embedded server are on this machine and hold a heartbeat file, so that a killed
         worker is detected before its registration has expired.
@@ -184,7 +187,10 @@ class Access:
         """
         if self.settings.redis_url is None and oldest_beat_s(self.settings.data_dir) is None:
             return 0  # before the embedded server is started, so that it starts while workers do
-        return sum(worker.layout >= layout for worker in self.impatient_store.workers(kind))
+        live = [worker for worker in self.impatient_store.workers(kind) if worker.layout >= layout]
+        wanted = frozenset(needed)
+        has = self.impatient_store.plugins(kind) if wanted else {}
+        return sum(wanted <= has.get(worker.name, wanted) for worker in live)
 
     def unwritable(self) -> str:
         """Returns a message if the server cannot write its data; empty if it can, or does not report it."""

@@ -15,11 +15,21 @@ from shared.runs.served import window_named
 
 PAGE: Final = 50
 """Rows of a page."""
+WAITS: Final = "waits"
+"""What is said of an item that may still get a result."""
 
 
 def state_of(info: RunInfo) -> str:
     """Returns a key of what a run has to show; it changes with each result."""
     return f"{info.run}:{info.state}:{info.generation}:{info.done}"
+
+
+def shown_of(info: RunInfo) -> Callable[[Any], ShownItem]:
+    """Returns what makes an item of a row with its input; one without a result waits until its run ends."""
+    shown = kinds.of(info.kind).shown(info)
+    if info.is_final:
+        return shown
+    return lambda row: shown(row) if row.code else shown(row)._replace(word=WAITS, reason="")
 
 
 class RowsPage(NamedTuple):
@@ -42,7 +52,7 @@ class RowReader:
 
     def __init__(self, store: RunStore, info: RunInfo) -> None:
         self._store, self.info = store, info
-        self.shown: Callable[[Any], ShownItem] = kinds.of(info.kind).shown(info)
+        self.shown = shown_of(info)
         """Makes an item of a row with its input."""
 
     def page(self, first: int) -> RowsPage:

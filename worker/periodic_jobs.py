@@ -163,12 +163,12 @@ class PeriodicJobs:
         process.publisher.forget_deliveries(after_s)
 
     def _announce_plugins(self) -> None:
-        """Says from time to time which plug-ins this process has; not while it starts, as it takes long."""
+        """Says from time to time what this process has; not while it starts: finding out takes long."""
         process, now_s = self._process, monotonic()
         if now_s < self._announce_at_s:
             return
         self._announce_at_s = now_s + ANNOUNCE_S
-        found = " ".join(plugins.installed())
+        found = " ".join([*plugins.installed(), *([plugins.CODE] if process.settings.allow_code else ())])
         process.ledger.caller.client.set(keys.plugins_key(process.name), found, ex=3 * round(ANNOUNCE_S))
 
     def _end_when_idle(self) -> None:

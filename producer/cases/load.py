@@ -50,7 +50,7 @@ from shared.contracts.merged_options import sent
 from shared.errors import ConfigError, InputError
 from shared.ledger import ChunkPlan
 from shared.ledger.bounds import TARGETS_LAYOUT
-from shared.plugins import is_installed, plugin_key
+from shared.plugins import CODE, lacking, plugin_key
 from shared.upstream.model_target import ModelTarget
 from shared.upstream.prices import FLEX, SERVICE_TIER, GivenPrice, tariff_of
 
@@ -241,8 +241,8 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         mode=FREEFORM if run.schema is None and facts.is_freeform else STANDARD,
         has_quorums=bool(facts.quorums),
         cases=facts.cases,
-        plugins=sorted(facts.plugins | _clients(run) | bench.extras),
     )
+    run = msgspec.structs.replace(run, plugins=sorted(facts.plugins | _needed(run, facts) | bench.extras))
     _check_run(run, bench, has_expected=facts.has_expected)
     files = shared_vars | {name: data for name, data in bench.images.items() if name in facts.images}
     doubts = _warnings(bench, run, facts, outputs)
@@ -255,10 +255,10 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
 def _warnings(bench: Bench, run: CaseRun, facts: Facts, outputs: Outputs | None) -> list[str]:
     """Names settings that are probably mistakes."""
     is_doubtful = facts.has_label and (outputs is None or len(run.models) > 1)
-    lacking = ", ".join(key for key in run.plugins if not is_installed(key))
+    missing = ", ".join(lacking(run.plugins, allow_code=True))  # without the permission nothing was read
     has_one = bench.compares and len(run.models) <= 1 >= len(bench.prompts)
-    waits = f"the plug-in {lacking} is not installed here: the run waits for a worker that has it"
-    found = ((is_doubtful, ONE_LABEL), (has_one, ONE_ANSWER), (lacking, waits))
+    waits = f"the plug-in {missing} is not installed here: the run waits for a worker that has it"
+    found = ((is_doubtful, ONE_LABEL), (has_one, ONE_ANSWER), (missing, waits))
     return [*bench.warnings, *(text for is_found, text in found if is_found)]
 
 
@@ -267,10 +267,12 @@ def _asked_beside(bench: Bench, facts: Facts) -> list[str]:
     return [*facts.check_models, *([found.model] if (found := bench.config.pairwise) else ())]
 
 
-def _clients(run: CaseRun) -> set[str]:
-    """Names the installed clients that a run calls."""
-    called = [*run.judges.values(), *(() if run.recorded else run.models.values())]
-    return {plugin_key("clients", target.plugin) for target in called if target.plugin}
+def _needed(run: CaseRun, facts: Facts) -> set[str]:
+    """Names what the models that a run calls need of workers."""
+    under_test = () if run.recorded else run.models.values()
+    called = [*run.judges.values(), *map(run.check_models.__getitem__, facts.check_models), *under_test]
+    clients = {plugin_key("clients", target.plugin) for target in called if target.plugin}
+    return clients | ({CODE} if any(target.code for target in called) else set())
 
 
 def _check_run(run: CaseRun, bench: Bench, *, has_expected: bool) -> None:

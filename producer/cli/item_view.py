@@ -4,14 +4,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from producer import kinds
 from producer.cli.output import Output, Style, printable
 from producer.cli.session import Session
 from producer.item_names import names_of
 from producer.report.cells import Size, plain
 from producer.report.shown_item import ShownItem, without_quote
 from producer.report.transcript import Spoken
-from producer.row_reader import RowReader
+from producer.row_reader import RowReader, shown_of
 from producer.tables import hanging
 from producer.text import plural
 from shared.names import Outcome
@@ -34,7 +33,7 @@ def read_items(session: Session, info: RunInfo, positions: Collection[int]) -> l
     Raises:
         RedisUnreachableError: Redis stays away.
     """
-    shown = kinds.of(info.kind).shown(info)
+    shown = shown_of(info)
     return [shown(row) for row in read_rows(session, info, positions)]
 
 

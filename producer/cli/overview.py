@@ -4,15 +4,15 @@ import shlex
 from collections.abc import Sequence
 from typing import Any, Final
 
-from producer import kinds
 from producer.cli.item_view import print_records
-from producer.cli.presenters import closing
+from producer.cli.presenters import closing, print_wait_reason
 from producer.cli.session import Session
 from producer.document import run_document
 from producer.documents import AnyRun, as_json
 from producer.report.cells import Size, plain
 from producer.report.interfaces import TurnText
 from producer.report.shown_item import ShownItem
+from producer.row_reader import shown_of
 from producer.text import plural
 from shared.names import Outcome
 from shared.runs import RunInfo
@@ -26,7 +26,7 @@ class _Found:
     """Keeps the first items that did not pass, and the first ones of all."""
 
     def __init__(self, info: RunInfo) -> None:
-        self._shown = kinds.of(info.kind).shown(info)
+        self._shown = shown_of(info)
         self.failed = list[ShownItem]()
         self.first = list[ShownItem]()
         self.left = 0
@@ -69,6 +69,7 @@ def print_overview(session: Session, info: RunInfo) -> None:
         output.data(
             f"  and {plural(found.left, 'more item')}: `{session.command('results', info.run, '--failed')}`"
         )
+    print_wait_reason(session, info)
     output.data(closing(session, document, has_next=False))
     if shown:
         command = session.command("show", info.run)

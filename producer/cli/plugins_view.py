@@ -17,6 +17,8 @@ _OF_SUBMIT: Final = "prompts"
 """The kind that no worker needs."""
 _EXTRA: Final = "extra"
 """The kind of what is part of Proctor."""
+_PERMISSION: Final = "permission"
+"""The kind of what workers are allowed."""
 
 
 def plugins_document(access: Access) -> PluginsDocument:
@@ -34,8 +36,9 @@ def plugins_document(access: Access) -> PluginsDocument:
 
 def _listed(key: str, here: Distribution | None, workers: int) -> ListedPlugin:
     kind, _, name = key.rpartition(":")
+    kind = _PERMISSION if key == plugins.CODE else kind or _EXTRA
     package, version = (here.name, here.version) if here else (None, None)
-    return ListedPlugin(kind or _EXTRA, name, package, version, workers)
+    return ListedPlugin(kind, name, package, version, workers)
 
 
 def plugin_cells(row: ListedPlugin, workers: int) -> list[str]:
@@ -47,19 +50,24 @@ def plugin_cells(row: ListedPlugin, workers: int) -> list[str]:
     ['prompts:short', 'manners 1.0', '-']
     >>> plugin_cells(ListedPlugin("extra", "proctor[js]", None, None, 1), 2)
     ['proctor[js]', 'not here', '1 of 2']
+    >>> plugin_cells(ListedPlugin("permission", "--allow-code", None, None, 1), 2)
+    ['--allow-code', 'permission', '1 of 2']
     """
-    name = row.name if row.kind == _EXTRA else plugins.plugin_key(row.kind, row.name)
-    package = f"{row.package} {row.version}" if row.package else "not here"
+    name = row.name if row.kind in {_EXTRA, _PERMISSION} else plugins.plugin_key(row.kind, row.name)
+    lacking = row.kind if row.kind == _PERMISSION else "not here"
+    package = f"{row.package} {row.version}" if row.package else lacking
     return [name, package, "-" if row.kind == _OF_SUBMIT else f"{row.workers} of {workers}"]
 
 
 def check_plugins(here: frozenset[str], workers: Mapping[str, frozenset[str]]) -> list[Diagnosis]:
     """Checks whether the live workers have the same plug-ins as this machine; nothing if there are none.
 
+    That some may run code and others may not is nothing to warn of.
+
     >>> check_plugins(frozenset({"checks:a"}), {"w1": frozenset(), "w2": frozenset({"checks:a"})})[0].detail
     'checks:a; 1 of 2 workers lacks checks:a'
     """
-    known = here.union(*workers.values())
+    known = here.union(*workers.values()) - {plugins.CODE}
     if not known:
         return []
     needed = {each for each in known if not each.startswith(f"{_OF_SUBMIT}:")}

@@ -327,9 +327,14 @@ def print_run(session: Session, info: RunInfo) -> None:
         is_left = info.state == RunState.RUNNING and info.done and not access.count_workers(info.kind)
         document = replace(document, state=INTERRUPTED) if is_left else document
         session.output.data(figures(session.output, document))
-        if why := access.store.wait_reason(info.run):
-            session.output.note(f"{'ended' if info.is_final else 'waiting'}: {why}")
+        print_wait_reason(session, info)
         session.output.data(closing(session, document))
+
+
+def print_wait_reason(session: Session, info: RunInfo) -> None:
+    """Prints why a run makes no progress; nothing if it does."""
+    if why := session.access.store.wait_reason(info.run):
+        session.output.note(f"{'ended' if info.is_final else 'waiting'}: {why}")
 
 
 def figures(output: Output, document: AnyRun, details: Details | None = None) -> str:

@@ -17,6 +17,7 @@ from producer.report.formats import TRACES, format_of
 from producer.report.interfaces import Report, Totals, TurnText
 from producer.review.label_store import review_of
 from producer.row_filter import RowFilter, parse_filter
+from producer.row_reader import shown_of
 from producer.text import count, plural
 from shared.runs import RunInfo
 
@@ -117,7 +118,7 @@ def print_table(session: Session, info: RunInfo, selection: ResultFilter) -> Non
     text = TurnText.NOT_READ if selection.only is None else TurnText.SHOWN
     rows = [row for page in _pages(session, info, totals, first, text) for row in page]
     if rows and selection.only is not None:
-        print_records(session.output, map(kinds.of(info.kind).shown(info), rows))
+        print_records(session.output, map(shown_of(info), rows))
     elif rows:
         right, spare, names = (
             [name.upper() for name in some] for some in (screen.right, screen.spare, screen.names)

@@ -30,6 +30,7 @@ from shared.errors import ProctorError, UsageError
 from shared.kinds import CASES, Kind
 from shared.ledger.bounds import LAYOUT
 from shared.names import RunState
+from shared.plugins import CODE, lacking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -225,6 +226,7 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
     is_done = info.state == RunState.FINISHED or (is_read_early and info.done >= info.total)
     if info.is_final and is_done:
         return conclude(session, info, options)
+    _refuse_code(session, info, options)
     if info.is_final:
         api.retry(session.access, run, errors=False)
     if info.state == RunState.PAUSED:
@@ -260,6 +262,8 @@ def retry(
     if positions is not None and not positions:
         hint = f"`proctor results {run} --errors` lists what ended in error"
         raise UsageError(f"nothing of {run} is dead", hint=hint)
+    if not detach:
+        _refuse_code(session, info, options)
     retried = api.retry(session.access, run, indexes=positions, is_anew=is_anew)
     if detach and session.options.json:
         session.output.document(RetryDocument(run_id=run, retried=retried.items, left=retried.left))
@@ -269,6 +273,18 @@ def retry(
         session.output.data(run)
         return 0
     return work(session, info.kind, options, lambda _view: run)
+
+
+def _refuse_code(session: Session, info: RunInfo, options: WorkOptions) -> None:
+    """Refuses to start workers for a run that calls code, if they may not.
+
+    Raises:
+        UsageError: it would wait for others without end.
+    """
+    lacked = lacking(info.needs, allow_code=session.settings.allow_code)
+    if CODE in lacked and options.processes != 0 and not session.access.count_workers(info.kind, info.layout):
+        what = f"{info.run} calls code that stood beside its bench, which runs only with {CODE}"
+        raise UsageError(what, hint=f"it may do whatever you may do: read it first, then add {CODE}")
 
 
 def _print_retried(session: Session, run: str, retried: Retried) -> None:

@@ -17,6 +17,7 @@ from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
 from shared.ledger.calls import is_away
 from shared.names import RunState
+from shared.plugins import lacking
 from shared.runs import RunInfo
 from shared.runs.upstreams import ScopeUsage, UpstreamStatus, upstreams_of
 from shared.runs.waiting import describe_parked, format_wait
@@ -201,12 +202,19 @@ class Follower:
             self._access.revive()
             return
         if self._workers is not None and self.info.state == RunState.RUNNING:
-            self._workers.ensure_running(self._last.workers)
+            self._workers.ensure_running(self._able_workers())
         elif self._workers is not None:
             self._workers.check()
         if self._deadline_s is not None and monotonic() >= self._deadline_s:
             self._deadline_s = None
             self._access.ledger.control(self._run, RunState.INCOMPLETE)
+
+    def _able_workers(self) -> int:
+        """Counts live workers that have what the run needs; all, where those of the caller would lack it."""
+        access, info = self._access, self.info
+        if not info.needs or lacking(info.needs, allow_code=access.settings.allow_code):
+            return self._last.workers
+        return access.count_workers(info.kind, info.layout, info.needs)
 
 
 class _UpstreamMonitor:

@@ -18,7 +18,6 @@ from producer.view.links import Links
 from producer.view.run_lines import RunsQuery, RunsTable
 from producer.view.stream_lines import HEADINGS, StreamCard, StreamLine, TurnsList
 from shared.kinds import TURNS, Kind, kind_named
-from shared.names import Outcome
 from shared.runs import RunInfo
 
 TEMPLATE: Final = "view/page.html.j2"
@@ -95,7 +94,7 @@ def stream_page(card: StreamCard, turns: TurnsList, last_hour: str, links: Links
         last_hour: name of the part of it that is reported.
         links: addresses.
     """
-    found = ((item_line(item, TURNS, is_open=False), time) for item, time in turns.items)
+    found = ((item_line(item, TURNS), time) for item, time in turns.items)
     lines = [line._replace(figures=f"{line.figures} · {time}") for line, time in found]
     frame = Frame(f"{card.name} · Proctor", links, card.name, [("Runs", links.to())])
     return framed(frame, fill(TEMPLATE, "stream", card, HEADINGS, turns, lines, last_hour, links))
@@ -125,25 +124,17 @@ class ItemLine(NamedTuple):
     figures: str
 
 
-def item_line(item: ShownItem, kind: Kind, *, is_open: bool) -> ItemLine:
-    """Makes the line of an item.
-
-    Args:
-        item: as it is shown.
-        kind: of its run.
-        is_open: whether its run goes on, so that an item without a result waits.
-    """
+def item_line(item: ShownItem, kind: Kind) -> ItemLine:
+    """Makes the line of an item of a run."""
     letter = Letter.NONE if item.word == "not checked" else Letter.of(item.outcome)
-    waits = is_open and item.outcome is Outcome.SKIPPED
-    reason = "" if waits else plain(without_quote(item.reason), Size.REASON)
     said = item.answer or (item.asked[-1].text if item.asked else "")
     return ItemLine(
         item.position,
         item_id(kind, item.position),
         letter,
         plain(item.name, Size.LINE),
-        "waits" if waits else item.word,
-        reason,
+        item.word,
+        plain(without_quote(item.reason), Size.REASON),
         plain(said, Size.REASON),
         " · ".join(item.figures),
     )
@@ -176,9 +167,7 @@ class RunView(NamedTuple):
 
 def run_page(view: RunView, links: Links) -> bytes:
     """Writes the page of a run: its progress, then a page of its rows."""
-    lines = [
-        item_line(item, kind_named(view.card.kind), is_open=view.card.is_open) for item in view.rows.items
-    ]
+    lines = [item_line(item, kind_named(view.card.kind)) for item in view.rows.items]
     frame = Frame(
         f"{view.card.title} · Proctor", links, view.card.run, [("Runs", links.to())], view.card.kind
     )

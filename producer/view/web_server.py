@@ -25,7 +25,7 @@ from producer.report.html.rendering import file_text
 from producer.report_files import ReportStream
 from producer.review.label_store import read_labels
 from producer.row_filter import parse_filter
-from producer.row_reader import RowReader, RowsPage, state_of
+from producer.row_reader import RowReader, RowsPage, shown_of, state_of
 from producer.stored_runs import SEARCHED, runs_before
 from producer.streams import is_stream, namespace_of
 from producer.text import plural
@@ -139,7 +139,7 @@ class Pages:
         found = desk.stream_look(self._access, namespace)
         page = self._access.impatient_store.stream(namespace).page(asked.before or LAST)
         last_hour = Window(namespace, now - HOUR_MS, now)
-        shown = kinds.of(TURNS).shown(window_info(last_hour))
+        shown = shown_of(window_info(last_hour))
         turns = turns_list(page, shown, found.state, is_newest=not asked.before)
         return html_pages.stream_page(found.card, turns, last_hour.name, self._links)
 
@@ -196,7 +196,7 @@ class Pages:
         write = kinds.of(info.kind).item_html(info, partial(store.file, run))
         view = html_pages.ItemView(
             id=item_id(info.kind, row.index),
-            item=kinds.of(info.kind).shown(info)(row),
+            item=shown_of(info)(row),
             body=write(row) if write is not None and row.code else None,
             info=info,
             actions=[("again", "Ask this again")] if info.is_final and not is_stream(run) else [],

@@ -187,7 +187,7 @@ class CaseRun(msgspec.Struct, frozen=True):
     prices: Mapping[str, GivenPrice] = {}
     """By model, where the usual ones are not known."""
     plugins: Sequence[str] = []
-    """The plug-ins that workers need, as `shared.plugins` names them."""
+    """What workers need to have, plug-ins and others, as `shared.plugins` names it."""
 
     @property
     def judge_model(self) -> str | None:

@@ -18,6 +18,7 @@ from shared.ledger.bounds import FIRST_LAYOUT
 from shared.ledger.types import Try
 from shared.ledger.wire import try_from
 from shared.names import FINAL_STATES, Outcome, RunState
+from shared.plugins import having
 from shared.runs import upstreams, waiting
 from shared.runs.pages import ChunkFields, Fetch, Page, PageReader, TurnRow, chunk_fields
 from shared.runs.patience import patiently
@@ -105,6 +106,12 @@ class RunInfo:
         """What its configuration is called; empty without one, or without a name."""
         own = self.snapshot.get(self.kind.name)
         return str(own.get("name") or "") if isinstance(own, dict) else ""
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """What workers need to have for it, as `shared.plugins` names it."""
+        own = self.snapshot.get(self.kind.name)
+        return own.get("plugins") or () if isinstance(own, dict) else ()
 
     @property
     def paid_usd(self) -> float | None:
@@ -313,6 +320,7 @@ class RunStore:
         context = self._read(
             lambda: waiting.read_wait_context(self._client, info.run, info.kind.name, info.state)
         )
+        context = context._replace(lacked=self._lacked(info, context.workers))
         if upstream_status is None:
             return waiting.wait_reason(info.run, context)
         if info.is_final:  # only the budget can have ended it, not a limit
@@ -347,6 +355,13 @@ class RunStore:
 
         said = zip(names, self._read(read), strict=True)
         return {name: frozenset(text.decode().split()) for name, text in said if text is not None}
+
+    def _lacked(self, info: RunInfo, workers: int) -> str:
+        """Says what none of a number of live workers has; empty if one has all, or some are not known yet."""
+        if not info.needs or info.is_final:
+            return ""
+        lacked = [frozenset(info.needs) - has for has in self.plugins(info.kind).values()]
+        return having(min(lacked, key=len)) if len(lacked) == workers and all(lacked) else ""
 
     def _window(self, window: Window) -> RunInfo:
         """Describes a part of a stream; it is read whole for that, and several times in a row only once."""

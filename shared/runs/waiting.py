@@ -106,6 +106,8 @@ class WaitContext(NamedTuple):
     """Live workers that do not know its layout."""
     full: str = ""
     """A message if Redis is full; empty otherwise."""
+    lacked: str = ""
+    """What no live worker has or may do; empty if one has all that is needed."""
 
 
 def live_workers(
@@ -167,7 +169,7 @@ def _blocked(context: WaitContext) -> str:
         return f"{outdated_text(context.outdated)} cannot work on it; restart workers with this version"
     if not context.workers:
         return f"no worker is alive; run `proctor worker -Q {context.kind}`"
-    return ""
+    return f"no live worker {context.lacked}" if context.lacked else ""
 
 
 def outdated_text(number: int) -> str:

@@ -15,6 +15,7 @@ from tests.support.cli import Cli
 from tests.support.tree import ROOT
 
 EXAMPLE: Final = ROOT / "examples" / "manners"
+WORKER: Final = ("worker", "--processes", "1", "-Q", "cases")
 WAITING: Final = """
 name: waiting
 system_prompt: Hi
@@ -114,3 +115,45 @@ def test_code_beside_a_bench_is_run(cli: Cli, tmp_path: Path) -> None:
     assert summary["models"][0]["cost_usd"] == 0.5
     again = cli("run", bench, "--json", env={"PROCTOR_ALLOW_CODE": "1"})
     assert json.loads(again.out)["summary"]["models"][0]["cached"] == 2, again
+
+
+def echoing(folder: Path, cases: int) -> Path:
+    """Writes a bench whose model is code, and whose cases pass."""
+    (folder / "app.py").write_text("def call_api(prompt): return prompt")
+    listed = "".join(f"  - {{id: c{n}, input: Hi {n}, checks: [equals: Hi {n}]}}\n" for n in range(cases))
+    bench = folder / "bench.yaml"
+    bench.write_text(
+        "name: own\nmodels: [{name: app, python: app.py}]\nprompts: ['{{ input }}']\n"
+        f"judge_model: null\ntest_cases:\n{listed}"
+    )
+    return bench
+
+
+def test_a_command_starts_workers_where_none_may_run_code(cli: Cli, tmp_path: Path) -> None:
+    """Its own have its permission; without one it starts none, and says so at once."""
+    run = cli("submit", echoing(tmp_path, 1), "--allow-code").out.strip()
+    refused = cli("resume", run)
+    assert (refused.code, refused.out) == (2, ""), refused
+    assert f"{run} calls code that stood beside its bench, which runs only with --allow-code" in refused.err
+    cli.start(*WORKER)
+    cli.eventually(lambda: "no live worker may run code" in cli("show", run).err, 30)
+    done = cli("resume", run, "--allow-code", "--json")
+    assert (done.code, json.loads(done.out)["counts"]["passed"]) == (0, 1), done
+
+
+def test_a_mixed_fleet_runs_code_on_the_workers_that_may(cli: Cli, tmp_path: Path) -> None:
+    """The others leave its items to them; until there is one, every command says what the run waits for."""
+    cli.start(*WORKER)
+    run = cli("submit", echoing(tmp_path, 100), "--allow-code").out.strip()
+    why = "no live worker may run code (--allow-code)"
+    cli.eventually(lambda: f"waiting: {why}" in cli("show", run).err, 30)
+    assert "waits" in cli("show", run, "c0").out
+    [listed] = json.loads(cli("status", "--json").out)["runs"]
+    assert (listed["state"], listed["why"]) == ("running", why)
+    assert f"waiting: {why}" in cli("runs", "show", run).err
+    cli.start(*WORKER, "--allow-code")
+    done = cli("watch", run, "--json")
+    assert (done.code, json.loads(done.out)["counts"]["passed"]) == (0, 100), done
+    assert ["--allow-code", "permission", "1", "of", "2"] in [
+        line.split() for line in cli("plugins").out.splitlines()
+    ]

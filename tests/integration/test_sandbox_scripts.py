@@ -11,7 +11,7 @@ from producer.forecasts.cases import forecast
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from shared.contracts.checks import Check, Snippet, Transform
-from worker.executors.cases import _lacking
+from shared.plugins import having, lacking
 from worker.sandbox import Sandbox, SandboxError, Sandboxes, SandboxReason, UnusableError
 from worker.sandbox.zygote_client import Zygote
 from worker.validation.checks import Subject, parse_checks
@@ -184,9 +184,9 @@ def test_without_the_extra_it_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert "bench.yaml:5: test_cases[0].checks[0]: JavaScript is not run here" in refused.message
     assert refused.hint == caught.value.hint
     assert found.plan is not None
-    assert not _lacking(found.plan.run)
+    assert not lacking(found.plan.run.plugins, allow_code=False)
     monkeypatch.setattr("shared.plugins.find_spec", lambda _: None)
-    assert _lacking(found.plan.run) == "waiting for a worker that has the plug-in proctor[js]"
+    assert having(lacking(found.plan.run.plugins, allow_code=False)) == "has the plug-in proctor[js]"
 
 
 def test_functions_and_scripts_make_values(boxes: Sandboxes) -> None:

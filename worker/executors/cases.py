@@ -13,7 +13,7 @@ and ends the run.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -22,15 +22,13 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from shared import plugins
-from shared.clock import now_ms
 from shared.codecs.item_rows import ItemReader, ItemRow
 from shared.codecs.packing import Packing
-from shared.codecs.parked_items import ParkedState, WaitReason
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case, read_shared_vars
 from shared.contracts.cases import NEEDS_SANDBOX
 from shared.contracts.checks import Check
 from shared.errors import CheckUnusableError, ValidatorSecurityError
+from shared.kinds import CASES
 from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.runs import RunStore
@@ -51,7 +49,8 @@ from worker.executors.case_results import (
 from worker.executors.case_rivals import AnswerKey, answer_key, asked_of_all, rivals_of, shown_answer
 from worker.executors.check_calls import Desk, ask_paid
 from worker.executors.items import Agenda, AllAtOnce, Item, ItemResult, ItemsExecutor
-from worker.outcomes import Deferred, EndRun
+from worker.executors.run_needs import RunNeeds
+from worker.outcomes import EndRun
 from worker.process import WorkerProcess
 from worker.sandbox import Sandbox, Sandboxes
 from worker.upstream.attempts import CallsMade
@@ -67,8 +66,6 @@ from worker.validation.pipeline import before_judge
 from worker.validation.schema import SchemaError
 from worker.validation.scoring import Evaluation, Question
 
-PLUGIN_WAIT_MS: Final = 3_000
-"""How long an item waits for another worker where this one lacks a plug-in."""
 VALIDATION_THREADS: Final = 2
 """Validation threads of a process: the work is CPU-bound; the second one covers waits for the sandbox."""
 NO_RECORDED_OUTPUT: Final = "no_recorded_output"
@@ -129,6 +126,7 @@ class CasesEngine:
         shared_vars: the variables of the bench, if the run stores them once.
         packing: how the texts of the run are stored.
         outcomes: reads how items of the run ended.
+        needs: what it needs of this process.
     """
 
     def __init__(
@@ -144,14 +142,13 @@ class CasesEngine:
         shared_vars: Mapping[str, Any],
         packing: Packing,
         outcomes: Outcomes,
+        needs: RunNeeds,
     ) -> None:
         self.together = max(run.concurrency, run.together)
         self.packing = packing
         self._name, self._run, self._process = name, run, process
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
-        self._images, self._shared_vars, self._outcomes = images, shared_vars, outcomes
-        self._lacking = _lacking(run)
-        """What it waits for; empty if this worker has all plug-ins."""
+        self._images, self._shared_vars, self._outcomes, self._needs = images, shared_vars, outcomes, needs
         self._early = set[AnswerKey]()
         """Answers that were asked for to be compared, before their own items began."""
         self._cap_reason = ""
@@ -161,11 +158,10 @@ class CasesEngine:
         """Takes a case from its answer to its verdict.
 
         Raises:
-            Deferred: a model cannot be asked soon.
+            Deferred: a model cannot be asked soon, or this process lacks what the run needs.
             EndRun: there is no answer, and the run has reached its cost cap.
         """
-        if self._lacking:
-            raise Deferred(now_ms() + PLUGIN_WAIT_MS, ParkedState(WaitReason.PLUGIN, text=self._lacking))
+        self._needs.check()
         try:
             case = await self._open(item)
             reply = await self._answer(case)
@@ -183,7 +179,8 @@ class CasesEngine:
     def agenda(self, items: Sequence[Item]) -> Agenda:
         """Returns the agenda for a claim of the run."""
         run = self._run
-        if not run.has_quorums:
+        self._needs.look()
+        if self._needs.lacking or not run.has_quorums:
             return AllAtOnce(self, items)
         return CaseAgenda(items, self._outcomes, asks_all=run.all_repeats, fail_fast=run.fail_fast)
 
@@ -469,17 +466,14 @@ class CasesEngine:
         return self._sandboxes.batch(validators.source if validators else None)
 
 
-def _lacking(run: CaseRun) -> str:
-    """Says which plug-ins of a run this worker lacks; empty if none."""
-    missing = [key for key in run.plugins if not plugins.is_installed(key)]
-    return f"waiting for a worker that has the plug-in {', '.join(missing)}" if missing else ""
-
-
 def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor[JudgedCase | Failed]:
     """Builds the executor of a process."""
     process.loop.prepare()
     sandboxes = Sandboxes()
     validating = ThreadPoolExecutor(VALIDATION_THREADS, "validation")
+
+    def others() -> Collection[frozenset[str]]:
+        return store.plugins(CASES).values()
 
     def open_engine(run: str) -> CasesEngine:
         settings = CaseRun.from_snapshot(store.info(run).snapshot)
@@ -495,6 +489,7 @@ def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor[Judg
             shared_vars=read_shared_vars(settings, partial(store.file, run)),
             packing=store.packing(run),
             outcomes=partial(store.outcomes, run),
+            needs=RunNeeds(settings.plugins, allow_code=process.settings.allow_code, others=others),
         )
 
     return ItemsExecutor(process, open_engine, CasesEngine.agenda)

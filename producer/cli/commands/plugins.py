@@ -10,7 +10,8 @@ def command(session: Session) -> None:
     """List the plug-ins of this environment, and of the live workers of cases.
 
     Packages register them as entry points of proctor.checks, proctor.clients and proctor.prompts. Prompts are
-    made where the run is submitted; workers have no use for them. proctor[js] is what runs JavaScript.
+    made where the run is submitted; workers have no use for them. proctor[js] is what runs JavaScript, and
+    --allow-code the permission to run code beside a bench.
     """
     from producer.cli.plugins_view import COLUMNS, plugin_cells, plugins_document  # noqa: PLC0415 - start-up: `--help` must not load redis
 

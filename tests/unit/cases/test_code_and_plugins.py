@@ -16,6 +16,7 @@ from producer.cli.plugins_view import check_plugins
 from producer.load.source import Source
 from producer.options import CaseChoice
 from shared import plugins
+from shared.clock import now_ms
 from shared.code.code_process import CodeFailedError, typescript_options
 from shared.codecs.parked_items import WaitReason
 from shared.contracts import code_config
@@ -25,6 +26,7 @@ from shared.runs.waiting import describe_parked
 from tests.support.benches import MINIMAL
 from tests.support.eventually import eventually
 from worker.executors.cases import CasesEngine
+from worker.executors.run_needs import ELSEWHERE_WAIT_MS, NOWHERE_WAIT_MS, RunNeeds
 from worker.outcomes import Deferred
 from worker.validation.checks import plugin
 from worker.validation.checks.kind import Score, Subject
@@ -249,12 +251,51 @@ def test_a_missing_plugin_is_told(tmp_path: Path) -> None:
         shared_vars={},
         packing=unused,
         outcomes=unused,
+        needs=RunNeeds(found.run.plugins, allow_code=False, others=list),
     )
     with pytest.raises(Deferred) as later:
         engine.process(unused).send(None)
     assert later.value.reason is WaitReason.PLUGIN
     waits = "waiting for a worker that has the plug-in checks:rude, clients:mine"
     assert describe_parked([later.value.state]) == waits
+
+
+@pytest.mark.parametrize(
+    ("more", "needs"),
+    [
+        ({"models": [{"name": "own", "python": "app.py"}]}, ["--allow-code"]),
+        ({"judge_model": "own"}, ["--allow-code"]),
+        (
+            {"test_cases": [{"input": "Hi", "checks": [{"rubric": "Kind.", "model": "own"}]}]},
+            ["--allow-code"],
+        ),
+        ({"prompts": [{"python": "made.py:chat"}], "test_cases": [{}]}, []),
+    ],
+)
+def test_a_run_names_the_permission_that_workers_need(
+    tmp_path: Path, more: dict[str, Any], needs: list[str]
+) -> None:
+    """For models, judges and models of checks; prompts are made by the command that submits."""
+    usual: dict[str, Any] = {"model_configs": {} if "models" in more else {"own": {"python": "app.py"}}}
+    usual |= {"test_cases": [{"input": "Hi"}]}
+    assert plan(tmp_path, **usual | more).run.plugins == needs
+
+
+def test_what_another_worker_has_is_left_to_it_soon() -> None:
+    """Its items are tried again shortly while such a worker lives, whatever it lacks here."""
+    here, fleet = ["checks:a", "--allow-code"], [frozenset({"checks:a"})]
+    needs = RunNeeds(here, allow_code=False, others=lambda: fleet)
+
+    def waits_ms() -> int:
+        needs.look()
+        with pytest.raises(Deferred, match="has the plug-in checks:a and may run code") as later:
+            needs.check()
+        return later.value.due_ms - now_ms()
+
+    assert waits_ms() > ELSEWHERE_WAIT_MS
+    fleet.append(frozenset({"checks:a", "--allow-code", "checks:b"}))
+    assert waits_ms() <= ELSEWHERE_WAIT_MS < NOWHERE_WAIT_MS
+    RunNeeds(["--allow-code"], allow_code=True, others=list).check()
 
 
 @pytest.mark.usefixtures("package")
