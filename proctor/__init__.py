@@ -15,8 +15,9 @@ from proctor import check
 from proctor.benches import Bench, Case, Check, ModelConfig
 from proctor.errors import GateError, ProctorError, ProctorWarning
 from proctor.following import Event, Watch, run, submit, watch
-from proctor.live import AsyncProducer, Decision, Producer, QueueFullError, TurnError
+from proctor.live import AsyncProducer, Producer, QueueFullError
 from proctor.runs import Comparison, Row, Run, runs
+from proctor.turn_service import Decision, TurnError
 
 __all__ = [
     "AsyncProducer",

@@ -7,22 +7,24 @@ Turns of one thread keep the order of their `send`. Each gets a `clientRequestId
 again after a lost reply counts once.
 """
 
+import atexit
 import json
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
-from os import urandom
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from warnings import warn
 
-from proctor.errors import ProctorError
+from proctor.errors import ProctorError, ProctorWarning
+from proctor.turn_service import Decision, TurnError, TurnService
 
 if TYPE_CHECKING:
     import asyncio
-    from http.client import HTTPConnection
 
 T = TypeVar("T")
 
@@ -30,100 +32,74 @@ MOST_TURNS: Final = 500
 """Turns of one request: as many as the service takes."""
 MOST_BYTES: Final = 3 << 20
 """Bytes of one request, unless one turn has more; the service takes 4 MiB."""
-RETRIED: Final = frozenset({429, 502, 503, 504})
+RETRIED: Final = frozenset({408, 429, 502, 503, 504})
 """Statuses after which the same turns are sent again."""
 SPLIT: Final = frozenset({400, 413})
 """Statuses after which they are sent in two parts: one of them is wrong, or they are too much."""
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 2.0
+"""Between two attempts, unless the service asks for more with `Retry-After`."""
+MOST_RETRY_AFTER_S: Final = 60.0
+"""Of which it gets no more than this."""
+EXIT_S: Final = 5.0
+"""How long the end of the program waits for turns of producers that were not closed."""
+JOIN_S: Final = 1.0
+"""How long `close` waits for threads that have nothing to do any more."""
 
 
 class QueueFullError(ProctorError):
     """More turns wait in this process than it may keep."""
 
 
-class TurnError(ProctorError):
-    """A turn was not decided; `code` says why."""
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """A turn without a decision."""
 
-
-@dataclass(frozen=True)
-class Decision:
-    """What was decided about a turn, and its thread after it."""
-
-    result: Mapping[str, Any] = field(repr=False)
-    """All of it, as the service answers."""
-
-    @property
-    def decision(self) -> str:
-        """`must`, `should` or `skip`."""
-        return str(self.result["decision"])
-
-    @property
-    def rule(self) -> int:
-        """Number of the rule that decided, from 1 to 6."""
-        return int(self.result["rule"])
-
-    @property
-    def reason(self) -> str:
-        """Why, in a sentence."""
-        return str(self.result["reason"])
-
-    @property
-    def etag(self) -> str:
-        """State of the thread after the turn, for `thread_memento_etag`."""
-        return str(self.result["etag"])
-
-    @property
-    def memento(self) -> Mapping[str, Any]:
-        """The summary of the thread after the turn."""
-        found: Mapping[str, Any] = self.result["memento"]
-        return found
-
-    @property
-    def response(self) -> str | None:
-        """What the model of `proctor serve --model` answered; None where it was not asked."""
-        found: str | None = self.result.get("response")
-        return found
-
-    @property
-    def is_frozen(self) -> bool:
-        """Whether the peak guardrail kept the summary as it was."""
-        return bool(self.result["peakGuardrailActive"])
-
-
-class _Waiting(NamedTuple):
     turn: bytes
-    future: "Future[Decision]"
+    deadline_s: float
+    future: "Future[Decision]" = field(default_factory=Future)
 
 
 class Producer:
-    """Sends turns from any thread; one thread of its own makes the requests.
+    """Sends turns from any thread; one thread of its own makes the requests, another one keeps the deadlines.
+
+    When the program ends, producers that it has not closed send what waits, for at most `EXIT_S`.
 
     Args:
         url: of the service, as `proctor serve` prints it.
         token: of the caller.
         max_waiting: turns that may wait; then `send` waits, or raises.
         waits: whether `send` waits for room; otherwise it raises `QueueFullError`.
-        timeout_s: how long a turn may take, retries included.
+        timeout_s: how long a turn may take from its `send` on, retries included.
 
     Raises:
-        ProctorError: the URL is not one of HTTP.
+        ProctorError: the URL is not one of HTTP, or a header cannot have the token.
     """
 
     def __init__(
         self, url: str, token: str, *, max_waiting: int = 10_000, waits: bool = True, timeout_s: float = 60.0
     ) -> None:
-        self._url, self._token = urlsplit(url), token
-        if self._url.scheme not in {"http", "https"} or not self._url.hostname:
-            raise ProctorError(f"{url!r} is no URL of a service", hint="such as http://127.0.0.1:7358")
+        self._url, self._token = url, token
         self._max_waiting, self._waits, self._timeout_s = max_waiting, waits, timeout_s
-        self._gathered = deque[_Waiting]()
-        self._changed = threading.Condition()
-        self._waiting = 0
         self._is_closed = False
-        self._connection: HTTPConnection | None = None
-        self._thread = threading.Thread(target=self._send_all, name="proctor producer", daemon=True)
-        self._thread.start()
+        self._begin()
+        _UNCLOSED[self] = self._begin
+
+    def _begin(self) -> None:
+        """Begins without turns, also in a process that was forked: those of its parent are not its own."""
+        self._service = TurnService(self._url, self._token)
+        self._changed, self._ended = threading.Condition(), threading.Event()
+        self._gathered = deque[_Waiting]()
+        """Turns of no request yet."""
+        self._asked = list[_Waiting]()
+        """Turns of the last request."""
+        self._open = dict[_Waiting, bool]()
+        """Turns whose future has not ended, the earliest deadline first."""
+        self._waiting = 0
+        """Those, and turns whose callbacks are being called."""
+        self._trouble: TurnError | None = None
+        """Why the last request is made again."""
+        self._threads = list[threading.Thread]()
 
     def __enter__(self) -> Self:
         return self
@@ -135,20 +111,33 @@ class Producer:
         """Sends a turn: the object of a line of a turns file.
 
         Returns:
-            A future; its `result()` raises `TurnError` where the turn was refused.
+            A future, which ends within `timeout_s`; its `result()` raises `TurnError` without a decision.
 
         Raises:
             QueueFullError: too many turns wait, and this producer does not.
             ProctorError: the producer is closed.
         """
-        line = json.dumps({"clientRequestId": f"py-{urandom(16).hex()}", **turn}, ensure_ascii=False).encode()
-        waiting = _Waiting(line, Future())
+        line = json.dumps(
+            {"clientRequestId": f"py-{os.urandom(16).hex()}", **turn}, ensure_ascii=False
+        ).encode()
         with self._changed:
-            if self._waiting >= self._max_waiting and not self._waits:
-                raise QueueFullError(f"{self._waiting:,} turns wait", hint="wait for some of their futures")
-            self._changed.wait_for(lambda: self._waiting < self._max_waiting or self._is_closed)
+            if threading.current_thread() not in self._threads:  # in a callback, which would wait for itself
+                if not self._waits and not self._takes_more():
+                    raise QueueFullError(
+                        f"{self._waiting:,} turns wait", hint="wait for some of their futures"
+                    )
+                self._changed.wait_for(self._takes_more)
             if self._is_closed:
                 raise ProctorError("the producer is closed", hint="make a new one")
+            if not self._threads:
+                works = (self._send_all, self._keep_deadlines)
+                self._threads += [
+                    threading.Thread(target=work, name="proctor producer", daemon=True) for work in works
+                ]
+                for thread in self._threads:
+                    thread.start()
+            waiting = _Waiting(line, monotonic() + self._timeout_s)
+            self._open[waiting] = True
             self._waiting += 1
             self._gathered.append(waiting)
             self._changed.notify_all()
@@ -158,28 +147,51 @@ class Producer:
         """Sends turns in order."""
         return [self.send(turn) for turn in turns]
 
+    def wait_for_room(self) -> None:
+        """Waits until `send` does not wait."""
+        with self._changed:
+            self._changed.wait_for(self._takes_more)
+
     def flush(self, timeout_s: float | None = None) -> bool:
         """Waits until no turn waits; returns False if that takes longer."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting, timeout_s)
 
-    def close(self) -> None:
-        """Sends what waits, and ends."""
-        self.flush(self._timeout_s)
+    def close(self, timeout_s: float | None = None) -> None:
+        """Sends what waits, and ends.
+
+        Args:
+            timeout_s: how long that may take, by default `timeout_s` of the producer; then futures that are
+                left end with an error, and a `ProctorWarning` counts them.
+        """
+        within_s = self._timeout_s if timeout_s is None else timeout_s
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        self._thread.join(self._timeout_s)
+        _UNCLOSED.pop(self, None)
+        self.flush(within_s)
+        if left := self._still_open(self._open):
+            what = f"no decision from {self._service.url} within {within_s:g} s of the end of the producer"
+            self._end_all(left, TurnError(what, code="closed"))
+            warn(
+                f"{len(left):,} turns may be lost: {what}; call close() earlier", ProctorWarning, stacklevel=2
+            )
+        self._ended.set()
+        self._service.interrupt()
+        for thread in self._threads:
+            thread.join(JOIN_S)
+
+    def _takes_more(self) -> bool:
+        return self._waiting < self._max_waiting or self._is_closed
 
     def _send_all(self) -> None:
         """Sends batches until the producer is closed."""
         while batch := self._taken():
-            self._send_batch(batch, monotonic() + self._timeout_s)
-            with self._changed:
-                self._waiting -= len(batch)
-                self._changed.notify_all()
-        if self._connection is not None:
-            self._connection.close()
+            try:
+                self._send_batch(batch)
+            except BaseException as defect:  # noqa: BLE001 - whatever it is, nobody else would end these futures
+                self._end_all(batch, TurnError(f"a defect of the producer: {defect!r}", code="internal"))
+        self._service.close()
 
     def _taken(self) -> list[_Waiting]:
         """Waits for turns; empty when the producer is closed. Those that come meanwhile share a request."""
@@ -193,52 +205,83 @@ class Producer:
                 taken.append(self._gathered.popleft())
             return taken
 
-    def _send_batch(self, batch: list[_Waiting], deadline_s: float) -> None:
-        """Sends turns until there is an answer that stays, and hands it out."""
-        from http.client import HTTPException  # noqa: PLC0415 - start-up: it costs a third of the package
-
-        body = b'{"turns":[' + b",".join(waiting.turn for waiting in batch) + b"]}"
+    def _send_batch(self, batch: list[_Waiting]) -> None:
+        """Sends turns until there is an answer that stays, or their time is up."""
         pause_s = FIRST_PAUSE_S
-        while True:
-            error: ProctorError
-            try:
-                status, answer = self._post(body)
-                if status == 200:  # noqa: PLR2004 - the HTTP status
-                    for waiting, found in zip(batch, answer["results"], strict=True):
-                        _hand_out(waiting.future, _error_of(found) if "error" in found else Decision(found))
-                    return
-                error = _error_of(answer)
-            except (OSError, HTTPException, ValueError, KeyError) as broken:
-                why = getattr(broken, "strerror", None) or repr(broken)
-                status, error = 503, ProctorError(f"{self._url.geturl()}: {why}", hint="is the service up?")
-            if status in SPLIT and len(batch) > 1:
+        while batch := self._still_open(batch):
+            self._asked = batch
+            # The socket's time ends later than the turns': then the other thread says why there is no answer.
+            within_s = max(batch[-1].deadline_s - monotonic(), 0) + LONGEST_PAUSE_S
+            answer = self._service.ask([waiting.turn for waiting in batch], within_s)
+            self._trouble = answer.error if answer.status in RETRIED else None
+            if answer.status in SPLIT and len(batch) > 1:
                 half = len(batch) // 2
-                self._send_batch(batch[:half], deadline_s)
-                self._send_batch(batch[half:], deadline_s)
+                self._send_batch(batch[:half])
+                self._send_batch(batch[half:])
                 return
-            if status not in RETRIED or monotonic() + pause_s > deadline_s:
-                for waiting in batch:
-                    _hand_out(waiting.future, error)
+            if answer.status not in RETRIED:
+                self._end(zip(batch, answer.outcomes(len(batch)), strict=True))
                 return
-            threading.Event().wait(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            self._ended.wait(max(pause_s, min(answer.retry_after_s, MOST_RETRY_AFTER_S)))
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S, self._timeout_s / 4)
 
-    def _post(self, body: bytes) -> tuple[int, Any]:
-        """Makes one request; a connection that broke is made anew by the next one."""
-        from http.client import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - see above
+    def _keep_deadlines(self) -> None:
+        """Ends turns whose time is up, whatever the other thread waits for, until the producer is closed."""
+        left_s = self._timeout_s
+        while not self._ended.wait(left_s):
+            now_s = monotonic()
+            late = [waiting for waiting in self._still_open(self._open) if waiting.deadline_s <= now_s]
+            why = self._trouble or TurnError(f"no answer from {self._service.url}", code="deadline")
+            what = f"no decision within {self._timeout_s:g} s: {why.message}"
+            self._end_all(late, TurnError(what, hint=why.hint, code=why.code))
+            if late and not self._still_open(self._asked):
+                self._service.interrupt()
+            first = next(iter(self._still_open(self._open)), None)
+            left_s = first.deadline_s - monotonic() if first else self._timeout_s
 
-        if self._connection is None:
-            make = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
-            self._connection = make(self._url.hostname or "", self._url.port, timeout=self._timeout_s)
-        try:
-            headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-            self._connection.request("POST", f"{self._url.path.rstrip('/')}/v1/turns", body, headers)
-            response = self._connection.getresponse()
-            return response.status, json.loads(response.read())
-        except Exception:
-            self._connection.close()
-            self._connection = None
-            raise
+    def _still_open(self, among: Iterable[_Waiting]) -> list[_Waiting]:
+        """Returns those turns whose future has not ended."""
+        with self._changed:
+            return [waiting for waiting in among if waiting in self._open]
+
+    def _end(self, found: Iterable[tuple[_Waiting, Decision | TurnError]]) -> None:
+        """Ends futures, each once; what its caller has cancelled has no result, and its turn counts."""
+        with self._changed:
+            mine = [(waiting.future, each) for waiting, each in found if self._open.pop(waiting, False)]
+        for future, each in mine:
+            with suppress(BaseException):  # of a callback, such as SystemExit
+                if not future.set_running_or_notify_cancel():
+                    continue
+                if isinstance(each, Decision):
+                    future.set_result(each)
+                else:
+                    future.set_exception(each)
+        with self._changed:
+            self._waiting -= len(mine)
+            self._changed.notify_all()
+
+    def _end_all(self, batch: Iterable[_Waiting], error: TurnError) -> None:
+        self._end((waiting, error) for waiting in batch)
+
+
+_UNCLOSED: Final = dict[Producer, Callable[[], None]]()
+"""Producers that are not closed, with what a process calls after it was forked."""
+
+
+@atexit.register
+def _close_all() -> None:
+    """Closes what the program has not closed; daemon threads run until after this."""
+    deadline_s = monotonic() + EXIT_S
+    for producer in tuple(_UNCLOSED):
+        producer.close(max(deadline_s - monotonic(), 0.0))
+
+
+def _begin_all() -> None:
+    for begin in _UNCLOSED.values():
+        begin()
+
+
+os.register_at_fork(after_in_child=_begin_all)
 
 
 async def _in_thread(function: Callable[..., T], *arguments: Any) -> T:
@@ -253,11 +296,12 @@ class AsyncProducer:
     Args:
         url: of the service.
         token: of the caller.
-        options: those of `Producer`.
+        waits: whether `send` waits for room.
+        options: others of `Producer`.
     """
 
-    def __init__(self, url: str, token: str, **options: Any) -> None:
-        self._producer = Producer(url, token, **options)
+    def __init__(self, url: str, token: str, *, waits: bool = True, **options: Any) -> None:
+        self._producer, self._waits = Producer(url, token, waits=False, **options), waits
 
     async def __aenter__(self) -> Self:
         return self
@@ -269,7 +313,13 @@ class AsyncProducer:
         """Sends a turn, once there is room; the future has its decision."""
         import asyncio  # noqa: PLC0415 - start-up: only coroutines need it
 
-        return asyncio.wrap_future(await _in_thread(self._producer.send, turn))
+        while True:
+            try:
+                return asyncio.wrap_future(self._producer.send(turn))
+            except QueueFullError:
+                if not self._waits:
+                    raise
+            await _in_thread(self._producer.wait_for_room)
 
     async def send_many(self, turns: Iterable[Mapping[str, Any]]) -> "list[asyncio.Future[Decision]]":
         """Sends turns in order."""
@@ -279,24 +329,6 @@ class AsyncProducer:
         """Waits until no turn waits."""
         return await _in_thread(self._producer.flush, timeout_s)
 
-    async def close(self) -> None:
+    async def close(self, timeout_s: float | None = None) -> None:
         """Sends what waits, and ends."""
-        await _in_thread(self._producer.close)
-
-
-def _hand_out(future: "Future[Decision]", found: Decision | ProctorError) -> None:
-    """Ends the future of one turn, unless its caller has cancelled it; the turn counts all the same."""
-    if not future.set_running_or_notify_cancel():
-        return
-    if isinstance(found, Decision):
-        future.set_result(found)
-    else:
-        future.set_exception(found)
-
-
-def _error_of(answer: Mapping[str, Any]) -> TurnError:
-    """Makes an error of what the service says."""
-    said = answer.get("error") or {}
-    return TurnError(
-        said.get("message", "the service refused"), hint=said.get("hint", ""), code=said.get("code", "")
-    )
+        await _in_thread(self._producer.close, timeout_s)
