@@ -6,6 +6,7 @@ environment of its owner, which holds keys, and a way to outlive it.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,7 +28,7 @@ MEMORY_BYTES: Final = 2 << 30
 CALLS: Final = 64
 """Calls of a process that may be under way at a time; its owner keeps to it."""
 MOST_REPLY_BYTES: Final = 8 << 20
-"""A longer answer ends the process."""
+"""A longer answer is none."""
 MOST_CASES_BYTES: Final = 256 << 20
 """The same of a list of cases."""
 USUAL_VARIABLES: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -44,9 +45,12 @@ _STRIPS_TYPES: Final = (22, 18)
 """The first version of node that runs TypeScript by itself."""
 
 Role = Literal["model", "prompt", "cases", "check"]
-Failure = Literal["raised", "lost", "invalid", "unusable"]
-"""The function raised; a connection or the process was lost, so that the same call may succeed; what came
-is no answer; the file cannot be run at all."""
+Failure = Literal["raised", "lost", "lost_together", "invalid", "unusable"]
+"""The function raised; a connection or the process was lost, so that the same call may succeed; the process
+was lost with other calls, one of which may have ended it; what came is no answer; the file cannot be run."""
+_NUMBER: Final = re.compile(rb'\{"id": ?(\d{1,18}),')
+"""How each answer begins."""
+_REST_BYTES: Final = 1 << 16
 
 
 class CodeFailedError(Exception):
@@ -164,10 +168,15 @@ class CodeProcess:
     def _take_replies(self, pipe: IO[bytes]) -> str:
         """Hands answers over; returns what is wrong with the last one, nothing at the end."""
         while line := pipe.readline(self._most):
-            if not line.endswith(b"\n"):
-                is_long = len(line) >= self._most
-                return f"answered with more than {self._most >> 20} MiB" if is_long else ""
-            reply = json.loads(line)
+            if line.endswith(b"\n"):
+                reply = json.loads(line)
+            elif len(line) < self._most or not (begun := _NUMBER.match(line)):
+                return ""
+            else:
+                reply = {"id": int(begun[1]), "error": f"answered with more than {self._most >> 20} MiB"}
+                reply["is_invalid"] = True
+                while (rest := pipe.readline(_REST_BYTES)) and not rest.endswith(b"\n"):
+                    pass
             number = reply["id"]
             with self._lock:
                 found = self._waiting.pop(number, None)
@@ -180,12 +189,15 @@ class CodeProcess:
         return ""
 
     def _end(self, why: str) -> CodeFailedError:
-        """Says why there are no more answers."""
+        """Says why there are no more answers; which of several calls is to blame is not known."""
         code = self._process.returncode
         ended = why or ("was ended" if code is None else f"ended with exit code {code}")
         words = b"".join(self._last_words).decode(errors="replace").strip().splitlines()
         last = next((f": {line}" for line in reversed(words) if "error" in line.lower()), "")
-        return CodeFailedError(f"{self._name}: its process {ended}{last}", "invalid" if why else "lost")
+        with self._lock:
+            are_several = sum(not each.done() for each in self._waiting.values()) > 1
+        failure: Failure = "lost_together" if are_several else "invalid" if why else "lost"
+        return CodeFailedError(f"{self._name}: its process {ended}{last}", failure)
 
     def _fail(self, error: CodeFailedError) -> None:
         """Ends all calls under way."""
@@ -204,7 +216,10 @@ class CodeProcess:
 
 def _failure(name: str, reply: Mapping[str, Any], *, is_unusable: bool) -> CodeFailedError:
     """Makes the error that a reply says."""
-    failure: Failure = "unusable" if is_unusable else "lost" if reply.get("is_connection") else "raised"
+    failure: Failure = (
+        "lost" if reply.get("is_connection") else "invalid" if reply.get("is_invalid") else "raised"
+    )
+    failure = "unusable" if is_unusable else failure
     status = reply.get("status")
     return CodeFailedError(
         f"{name}: {reply['error']}",

@@ -253,6 +253,40 @@ def test_a_call_that_fails_leaves_the_others_alone() -> None:
     assert (after, other) == ("b", "a")
 
 
+@pytest.mark.parametrize(
+    ("does", "reason"),
+    [
+        ("os._exit(3)", "connection_lost"),
+        ("return 'x' * (9 << 20)", "invalid_reply"),
+        ("os.write(3, b'7\\n')", "invalid_reply"),
+    ],
+)
+def test_a_call_that_ends_its_process_costs_the_others_nothing(does: str, reason: str) -> None:
+    """Those under way are made again, each in a process of its own, so that the guilty one is known."""
+    source = f"""
+import os, time
+def call_api(prompt):
+    time.sleep(0.2 if prompt == "bad" else 0.6)
+    if prompt == "bad":
+        {does}
+    return prompt
+"""
+
+    async def asking() -> list[object]:
+        client = CodeClient(code_file("a.py", source), {}, {})
+        try:
+            await client.prepare("m")
+            calls = [ModelCall("m", [{"role": "user", "content": text}]) for text in ("a", "bad", "b")]
+            return list(await asyncio.gather(*map(client.complete, calls), return_exceptions=True))
+        finally:
+            await client.close()
+
+    first, failed, last = asyncio.run(asking())
+    assert isinstance(failed, CallFailedError)
+    assert failed.reason == reason
+    assert [getattr(each, "text", each) for each in (first, last)] == ["a", "b"]
+
+
 def test_what_code_has_started_ends_with_it(tmp_path: Path) -> None:
     """Also in a session of its own, and with its parent gone; also when the code ends by itself."""
     pids = tmp_path / "pids"

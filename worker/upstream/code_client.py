@@ -1,7 +1,8 @@
 """Calls a function of a file beside a bench: a client of models as plug-ins are, in a process of its own.
 
 A process is started at the first call and kept until it has been idle for a while. One in which a call does
-not end in time gets no further calls, and is ended after its other calls.
+not end in time gets no further calls, and is ended after its other calls. Calls that have lost their process
+together are made again in one of their own each: the one that ended it ends no other then.
 """
 
 import asyncio
@@ -19,11 +20,14 @@ LOAD_S: Final = 60.0
 """Time that a file may take to be loaded, with all that it imports."""
 IDLE_S: Final = 60.0
 """How long a process without calls is kept."""
+APART: Final = 4
+"""Calls with a process of their own at a time."""
 
 
 _REASONS: Final[Mapping[Failure, Reason]] = {
     "raised": "refused",
     "lost": "connection_lost",
+    "lost_together": "connection_lost",
     "invalid": "invalid_reply",
     "unusable": "refused",
 }
@@ -74,7 +78,7 @@ class CodeClient:
         self._file, self._config, self._environment = file, config, environment
         self._running: _Running | None = None
         self._starting = asyncio.Lock()
-        self._slots = asyncio.Semaphore(CALLS)
+        self._slots, self._apart = asyncio.Semaphore(CALLS), asyncio.Semaphore(APART)
         self._idle: asyncio.TimerHandle | None = None
 
     async def prepare(self, model: str) -> None:
@@ -83,7 +87,10 @@ class CodeClient:
         Raises:
             CallFailedError: the file cannot be run.
         """
-        await self._started(model)
+        try:
+            await self._started(model)
+        except CodeFailedError as error:
+            raise _failed(error) from None
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         """Calls the function.
@@ -99,22 +106,13 @@ class CodeClient:
             question = json.loads(call.prompt)
             arguments = [question["function"], question["output"], question["context"]]
         async with self._slots:
-            running = await self._started(call.model)
-            running.calls += 1
-            self._stay()
             try:
-                returned = await asyncio.wrap_future(running.process.call(arguments))
+                returned = await self._returned(call.model, arguments)
             except CodeFailedError as error:
                 if self._file.is_check and error.failure == "raised" and not error.status:
                     returned = {"pass": False, "score": 0, "reason": str(error)}
                     return _verdict(self._file, returned)
                 raise _failed(error) from None
-            except asyncio.CancelledError:  # out of time, or not wanted any more: it may hang
-                self._leave(running)
-                raise
-            finally:
-                running.calls -= 1
-                self._rest(running)
         if self._file.is_check:
             return _verdict(self._file, returned)
         return answer_of(self._file.name, returned)
@@ -124,15 +122,38 @@ class CodeClient:
         if self._running is not None:
             self._running.process.close()
 
+    async def _returned(self, model: str, arguments: list[Any]) -> Any:
+        """Calls the function, in a process of its own where others have lost theirs with it."""
+        try:
+            return await self._call(await self._started(model), arguments)
+        except CodeFailedError as error:
+            if error.failure != "lost_together":
+                raise
+        async with self._apart:
+            own = _Running(await self._start(model))
+            own.is_left = True
+            return await self._call(own, arguments)
+
+    async def _call(self, running: _Running, arguments: list[Any]) -> Any:
+        """Calls the function in a process."""
+        running.calls += 1
+        if not running.is_left:
+            self._stay()
+        try:
+            return await asyncio.wrap_future(running.process.call(arguments))
+        except asyncio.CancelledError:  # out of time, or not wanted any more: it may hang
+            self._leave(running)
+            raise
+        finally:
+            running.calls -= 1
+            self._rest(running)
+
     async def _started(self, model: str) -> _Running:
         """Returns a process that takes calls."""
         async with self._starting:
             running = self._running
             if running is None or running.is_left or running.process.has_ended:
-                try:
-                    running = self._running = _Running(await self._start(model))
-                except CodeFailedError as error:
-                    raise _failed(error) from None
+                running = self._running = _Running(await self._start(model))
             return running
 
     async def _start(self, model: str) -> CodeProcess:
