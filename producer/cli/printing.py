@@ -134,8 +134,7 @@ def print_table(session: Session, info: RunInfo, selection: ResultFilter) -> Non
             style_of=_style,
         )
     else:
-        nothing = {"failed": "nothing failed", "errors": "nothing ended in error", None: "no results yet"}
-        session.output.note(nothing[selection.only])
+        session.output.note(_why_empty(totals, info, selection))
     left = _listed(totals, info, selection) - len(rows)
     if left > 0 and selection.first is None:
         session.output.note(
@@ -150,6 +149,17 @@ def _style(heading: str, cell: str) -> Style | None:
     ('red', None)
     """
     return _STYLES.get(cell.partition("_")[0]) if heading in {"OUTCOME", "STATUS"} else None
+
+
+def _why_empty(totals: Totals, info: RunInfo, selection: ResultFilter) -> str:
+    """Says why a table has no rows."""
+    chosen = selection._replace(where=None)
+    candidates = _listed(totals, info, chosen) if chosen.items is None else len(chosen.items)
+    if selection.where is not None and candidates:
+        return f"none of {plural(candidates, info.kind.noun)} meets the condition"
+    return {"failed": "nothing failed", "errors": "nothing ended in error", None: "no results yet"}[
+        selection.only
+    ]
 
 
 def _listed(totals: Totals, info: RunInfo, selection: ResultFilter) -> int:

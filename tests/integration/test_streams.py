@@ -127,6 +127,19 @@ def test_parts_of_a_stream_are_reported_as_runs_are(
     refused(("results", "served"), "there are 2 streams: served:shop, served:live")
 
 
+@pytest.mark.usefixtures("printed")
+def test_a_filter_that_nothing_meets_says_of_how_many(
+    serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Turns that are there are not said to be missing, also where they were named before."""
+    serve("hm", "ok", "hm")
+    for chosen, said in {(): "none of 3 turns", ("--item", "turn-1"): "none of 1 turn"}.items():
+        assert run(["results", "served", "--where", "must", *chosen]) == 0
+        assert f"{said} meets the condition" in capsys.readouterr().err
+    assert run(["results", "served", "--until", "30m", "--where", "must"]) == 0
+    assert "no results yet" in capsys.readouterr().err
+
+
 def test_a_turn_of_a_stream_is_shown_by_any_of_its_names(
     serve: Serve, printed: Callable[..., str], redis_client: "redis.Redis"
 ) -> None:
