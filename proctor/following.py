@@ -1,6 +1,5 @@
 """Runs that are begun here: submitted, followed event by event, or run to their end."""
 
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.benches import Bench
 from proctor.program import Option, Program, arguments_of, document, error_of, started
+from proctor.progress import progress
 from proctor.runs import ENDED, Run
 
 if TYPE_CHECKING:
@@ -37,12 +37,19 @@ class Event:
     @property
     def done(self) -> int:
         """Items with a result."""
+        if "counts" in self.fields:
+            return int(sum(self.fields["counts"].values())) - self.total
         return int(self.fields.get("done", 0))
 
     @property
     def total(self) -> int:
         """Items of the run."""
-        return int(self.fields.get("total", 0))
+        return int(self.fields.get("counts", self.fields).get("total", 0))
+
+    def __str__(self) -> str:
+        if self.name == "finished":
+            return str(Run(str(self.run_id), self.fields))
+        return f"{self.name} {self.run_id or ''}".rstrip()
 
 
 class Watch:
@@ -130,7 +137,7 @@ def run(
         if app is not None or checks:
             source, options = _with_functions(source, options, app, checks, serving)
         arguments, text = _input(source)
-        tell = on_event or _progress()
+        tell = on_event or progress()
         for event in Watch(["run", *arguments, *arguments_of(options)], text):
             tell(event)
     return Run(str(event.run_id), event.fields)
@@ -220,17 +227,3 @@ def _event_of(line: Mapping[str, Any]) -> Event:
     if "error" in line and line.get("event") == "error":
         raise error_of(line["error"], line["exit"])
     return Event(line["event"], line)
-
-
-def _progress() -> Callable[[Event], None]:
-    """Returns what shows progress where somebody looks."""
-    if not sys.stderr.isatty() and "ipykernel" not in sys.modules:
-        return lambda _event: None
-
-    def show(event: Event) -> None:
-        if event.name == "progress":
-            end = "\n" if event.fields["state"] == "finished" else ""
-            sys.stderr.write(f"\r{event.run_id} {event.done:,} of {event.total:,}{end}")
-            sys.stderr.flush()
-
-    return show

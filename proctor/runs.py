@@ -1,6 +1,5 @@
 """Runs of the ledger: their verdict, their rows, and how two of them compare."""
 
-import html
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ VERDICTS: Final[Mapping[int, "Verdict"]] = {0: "passed", 1: "failed", 3: "aborte
 """By the exit code in a run's document."""
 ENDED: Final = (0, 1, 3, 4)
 """Exit codes of commands that waited for a run."""
+FINAL_STATES: Final = ("finished", "cancelled", "aborted", "incomplete")
 REQUIREMENT: Final = re.compile(r"\s*(?P<metric>[^<>=]+?)\s*(?P<relation><=|>=|<|>)\s*(?P<bound>\S+)\s*")
 BROKEN_BY: Final = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 """The relation that fails a requirement."""
@@ -230,9 +230,10 @@ class Run:
         return self.summary.get("cost_usd")
 
     @property
-    def verdict(self) -> Verdict:
-        """How it ended: `passed` when every item did, or every gate it was given holds."""
-        return VERDICTS[self._known()["exit"]]
+    def verdict(self) -> Verdict | None:
+        """How it ended: `passed` when every item did, or its gates hold; None before its end."""
+        known = self._known()
+        return VERDICTS[known["exit"]] if known["state"] in FINAL_STATES else None
 
     @property
     def rows(self) -> Iterator[Row]:
@@ -321,11 +322,9 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Shows it in a notebook."""
-        rows = "".join(
-            f"<tr><td>{name}</td><td>{count:,}</td></tr>" for name, count in self.counts.items() if count
-        )
-        head = html.escape(f"{self.document.get('name') or self.id}: {self.verdict}")
-        return f"<table><caption>{head}</caption>{rows}</table>"
+        from proctor.run_html import html_of  # noqa: PLC0415 - start-up: only notebooks need it
+
+        return html_of(self.refreshed())
 
 
 def runs() -> list[Run]:

@@ -33,9 +33,15 @@ def shown(outputs: list[Any], kind: str) -> str:
 
 
 def test_the_notebook_runs_and_shows_what_it_says(outputs: dict[str, list[Any]]) -> None:
-    """A run is shown as HTML with its verdict, its rows as a table, and no cell fails."""
-    run = shown(outputs["run = proctor.run(bench, app=answer)"], "text/html")
-    assert "<tr><td>passed</td><td>1</td></tr><tr><td>failed</td><td>1</td></tr></table>" in run
+    """A run is shown with its verdict, rate and first failures, its rows as a table; no cell fails."""
+    progress, run = outputs["run = proctor.run(bench, app=answer)"]
+    assert "1 of 2 passed, 1 failed" in progress["data"]["text/html"]
+    html = run["data"]["text/html"]
+    assert html.startswith("<b>capitals: failed</b><table><tr><td>pass rate</td><td>50.0% (")
+    assert "<tr><td>passed</td><td>1</td></tr><tr><td>failed</td><td>1</td></tr>" in html
+    assert "<tr><td>cost</td><td>$0.0000</td></tr>" in html
+    assert "<tr><td>pe</td><td>answer</td><td>I do not know.</td><td>" in html
+    assert "<code>proctor open run-" in html
     table = shown(outputs['run.to_pandas()[["case_id", "outcome", "output", "reason"]]'], "text/plain")
     assert "It is Paris." in table
     failed = outputs["[row.case_id for row in run.select(failed=True)]"]
