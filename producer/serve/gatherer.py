@@ -48,7 +48,7 @@ class Waiting(NamedTuple):
 
     turns: Sequence[AcceptedTurn]
     ids: "asyncio.Future[list[str]]"
-    """Set when they are submitted: `run.index` of each."""
+    """Set when they are submitted, and before the results: `run.index` of each."""
     results: "asyncio.Future[Sequence[ServedTurn]]"
     is_kept: bool
     """Whether the results are kept for later requests."""
@@ -217,11 +217,7 @@ class Gatherer:
         self._on_submit(len(turns))
         if run in self._under_way:
             self._under_way[run] = _UnderWay(requests, monotonic())
-        at = 0
-        for request in requests:
-            if not request.ids.done():
-                request.ids.set_result([f"{run}.{at + one}" for one in range(len(request.turns))])
-            at += len(request.turns)
+        _name(run, requests)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         """Hears and reads what has ended, in a thread of its own until `close`."""
@@ -293,6 +289,7 @@ class Gatherer:
             if isinstance(found, Exception):
                 self._fail(run, found)
             elif each := self._under_way.pop(run, None):
+                _name(run, each.requests)  # its submit may not have returned yet
                 is_kept = any(request.is_kept for request in each.requests)
                 self._answered.append((run, found if is_kept else []))
                 at = 0
@@ -324,6 +321,15 @@ class Gatherer:
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+
+def _name(run: str, requests: Sequence[Waiting]) -> None:
+    """Tells callers under which ids the ledger has their turns."""
+    at = 0
+    for request in requests:
+        if not request.ids.done():
+            request.ids.set_result([f"{run}.{at + one}" for one in range(len(request.turns))])
+        at += len(request.turns)
 
 
 def _warn(error: Exception) -> None:

@@ -85,19 +85,21 @@ def gathering(runs: Any) -> Gatherer:
 
 
 def test_a_run_that_ends_before_its_submit_returns_is_answered_at_once() -> None:
-    """A worker can be faster than the reply to the server that submits."""
+    """A worker can be faster than the reply to the server that submits; its turns have their ids by then."""
 
-    async def talk() -> Sequence[ServedTurn]:
+    async def talk() -> tuple[bytes, list[str]]:
         runs = ToldRuns()
         runs.ends_early = True
         each = gathering(runs)
         each.start()
         try:
-            return await asyncio.wait_for(each.accept([AcceptedTurn("t", b"{}")]).results, WITHIN_S)
+            waiting = each.accept([AcceptedTurn("t", b"{}")])
+            [found] = await asyncio.wait_for(waiting.results, WITHIN_S)
+            return bytes(found.result), waiting.ids.result()
         finally:
             await each.close()
 
-    assert [bytes(turn.result) for turn in asyncio.run(talk())] == [b"run-1"]
+    assert asyncio.run(talk()) == (b"run-1", ["run-1.0"])
 
 
 def test_a_redis_that_is_away_for_a_moment_costs_no_answer_and_no_room() -> None:
@@ -135,6 +137,7 @@ def test_an_error_that_nobody_foresaw_costs_its_own_turns_only(call: str) -> Non
         try:
             waiting = each.accept([AcceptedTurn("t", b"{}")])
             if call == "read":
+                await waiting.ids
                 runs.told.put("run-1")
             with pytest.raises(ValueError, match="away"):
                 await asyncio.wait_for(waiting.results, WITHIN_S)
