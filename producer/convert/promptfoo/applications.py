@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from producer.convert.nunjucks import is_nunjucks
 from producer.convert.promptfoo.named_files import FILE
 from producer.convert.promptfoo.suite import Provider
-from producer.convert.promptfoo.written import WrittenApplication, mapping, read, unknown
+from producer.convert.promptfoo.written import WrittenApplication, ignored, mapping, read, unknown
 from shared.contracts.call_options import check_headers
 from shared.errors import WrongInput
 
@@ -26,6 +26,12 @@ _BEARER: Final = re.compile(r"Bearer \{\{\s*env\.(\w+)\s*\}\}")
 _OURS: Final[Mapping[str, str]] = {"prompt": "input", "env": "env"}
 
 
+_ONLY_PROMPTFOO: Final = frozenset(
+    {"auth", "session", "sessionParser", "signatureAuth", "tls", "tokenEstimation", "transformRequest"}
+    | {"validateStatus", "multipart", "tools", "tool_choice", "transformToolsFormat", "body_type", "useHttps"}
+    | {"requestTransform", "streamResponse", "sessionSource", "stateful", "guardrails"}
+)
+"""Keys that applications of promptfoo have beside those that are translated."""
 _OWN_HEADERS: Final = frozenset({"content-type"})
 
 
@@ -34,12 +40,15 @@ def is_application(provider: str) -> bool:
     return provider in {"http", "https"} or provider.startswith(("http://", "https://"))
 
 
-def to_http(provider: Provider, leave: Callable[[str, str], None]) -> dict[str, Any]:
+def to_http(
+    provider: Provider, leave: Callable[[str, str], None], note: Callable[[str], None]
+) -> dict[str, Any]:
     """Returns how an application is asked, with the keys of a model.
 
     Args:
         provider: the provider.
         leave: lists what the mapping does not have.
+        note: told of keys that promptfoo does not have.
 
     Raises:
         WrongInput: it cannot be asked so.
@@ -48,7 +57,10 @@ def to_http(provider: Provider, leave: Callable[[str, str], None]) -> dict[str, 
     if config.request is not None:
         raise WrongInput("a raw request has no counterpart: write url, headers and body")
     for key in unknown(WrittenApplication, provider.config):
-        leave(f"config key {key}", "applications over HTTP have no such key")
+        if key in _ONLY_PROMPTFOO:
+            leave(f"config key {key}", "applications over HTTP have no such key")
+        else:
+            note(ignored(f"key {key} of applications over HTTP"))
     url = config.url or provider.id
     given: dict[str, Any] = {"url": _template(str(url))}
     method = str(config.method or ("GET" if config.body is None else "POST")).upper()

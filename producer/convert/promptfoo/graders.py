@@ -23,6 +23,8 @@ class Graders:
     """Models under test, whose names mean something else."""
     configs: dict[str, ModelConfig] = field(default_factory=dict)
     """What is written of judges beside their names."""
+    notes: list[str] = field(default_factory=list)
+    """Options that mean nothing to promptfoo."""
     params: dict[str, Any] | None = None
     """Options of calls to all of them; None: none is known yet."""
 
@@ -51,7 +53,7 @@ class Graders:
         provider = Provider(Place(""), str(written.id), config=mapping(written.config))
         if use == "embedding":
             return model_name(provider.id) if "embed" in provider.id else None
-        model = to_model(provider, leave)
+        model = to_model(provider, leave, self.notes.append)
         if isinstance(model, str):
             self._share({}, leave)
             return model

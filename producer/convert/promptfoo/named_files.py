@@ -21,10 +21,16 @@ FILE_BYTES: Final = 10 << 20
 """The largest file that a configuration names."""
 CODE: Final = frozenset({".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py", ".rb"})
 """Suffixes of files that are programs."""
+EXECUTED: Final = frozenset({".sh", ".bash", ".exe", ".bat", ".cmd", ".ps1", ".pl", *CODE})
+"""Suffixes of prompts that are programs."""
+_PROMPT_FILES: Final = frozenset(
+    {".txt", ".md", ".json", ".jsonl", ".yaml", ".yml", ".csv", ".j2", *EXECUTED}
+)
+NOT_COPIED: Final = "values of the environment may be secrets: write it here, or under `env`"
 PATTERN: Final = re.compile(r"[*?\[]")
 _ENV: Final = re.compile(r"\{\{(?:[^}]|\}(?!\}))*\}\}")
 _ENV_NAME: Final = re.compile(r"\benv\.(\w+)|\benv\[['\"]([^'\"]+)['\"]\]")
-_ENV_DEFAULT: Final = re.compile(r"\|\s*(?:default|d)\(\s*(['\"])(.*?)\1")
+_ENV_DEFAULT: Final = re.compile(r"(?:\|\s*(?:default|d)\(|\bor)\s*(['\"])(.*?)\1")
 _CREDENTIALS: Final = frozenset({"apiKey", "headers"})
 """Keys of providers whose variables are named in the bench, and read by workers."""
 _NOTHING: Final = object()
@@ -39,6 +45,16 @@ def is_code(written: str) -> bool:
     path = written.removeprefix(FILE)
     head, _, name = path.rpartition(":")
     return PurePath(path).suffix.lower() in CODE or (bool(name) and PurePath(head).suffix.lower() in CODE)
+
+
+def is_prompt_file(written: str) -> bool:
+    """Returns whether a prompt is the path of a file."""
+    if written.startswith(FILE):
+        return True
+    if "\n" in written or "{{" in written or "://" in written or len(written) > 1_000:  # noqa: PLR2004 - no path is longer
+        return False
+    path = written.partition(":")[0] if PurePath(written.partition(":")[0]).suffix in CODE else written
+    return PurePath(path).suffix.lower() in _PROMPT_FILES and (" " not in path or "/" in path)
 
 
 class NamedFiles:
@@ -121,6 +137,14 @@ class NamedFiles:
         if (name in os.environ or not default) and _CREDENTIALS.isdisjoint(place.path[-2:]):
             self.unread.setdefault(name, place)
         return default[2] if default else found[0]
+
+    def is_there(self, written: str) -> bool:
+        """Returns whether the file of a path exists; of patterns nothing is known."""
+        path = written.removeprefix(FILE)
+        try:
+            return bool(PATTERN.search(path)) or (self._file.path.parent / path).exists()
+        except (OSError, ValueError):  # too long, or with a NUL
+            return False
 
     def files(self, written: str, place: Place) -> list[DataFile]:
         """Finds the files that a path or a pattern names.

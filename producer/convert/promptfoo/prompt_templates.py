@@ -131,7 +131,8 @@ class PromptWriter:
 
     def _part(self, part: Any) -> Any:
         """A part of a message; None for an image, which is a file of the case."""
-        text = read(WrittenMessage, part).text
+        given = read(WrittenMessage, part)
+        text = given.value if given.text is None else given.text
         if isinstance(text, str):
             return {"type": "text", "text": self._jinja(text)}
         source = json.dumps(part)

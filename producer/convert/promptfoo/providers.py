@@ -12,11 +12,17 @@ from producer.convert.promptfoo.programs import EXEC, command_of, program
 from producer.convert.promptfoo.suite import Provider
 from producer.convert.promptfoo.written import (
     WrittenApplication,
+    WrittenCalling,
+    WrittenDeclarations,
+    WrittenForm,
     WrittenGemini,
     WrittenModelConfig,
+    WrittenNamed,
     WrittenThinking,
     WrittenTool,
+    WrittenToolConfig,
     first_problem,
+    ignored,
     mapping,
     read,
     unknown,
@@ -28,6 +34,8 @@ from shared.upstream.key_variables import PROVIDERS, provider_of
 API_KEY: Final = "api_key_env"
 Leave = Callable[[str, str], None]
 """Lists what is left, and why."""
+Note = Callable[[str], None]
+"""Told of what means nothing to promptfoo."""
 
 _SAME: Final = frozenset(
     {"bedrock", "cerebras", "cohere", "databricks", "deepseek", "groq", "mistral", "openrouter", "perplexity"}
@@ -114,12 +122,52 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
     "toolChoice": "tool_choice",
 }
 _BODY: Final = frozenset(
-    {"thinking", "verbosity", "top_k", "min_p", "repetition_penalty", "modalities", "user"}
-    | {"search_parameters", "connectors", "prompt_truncation"}
+    {"thinking", "verbosity", "top_k", "min_p", "repetition_penalty", "modalities", "user", "audio", "n"}
+    | {"search_parameters", "connectors", "prompt_truncation", "store", "metadata", "prediction", "think"}
+    | {"parallel_tool_calls", "include", "instructions", "truncation", "background", "text", "logit_bias"}
+    | {"prompt_cache_key", "prompt_cache_retention", "max_tool_calls", "function_call", "top_logprobs"}
+    | {"previous_response_id", "safe_prompt", "repeat_penalty", "repeat_last_n", "mirostat", "mirostat_eta"}
+    | {"mirostat_tau", "num_ctx", "num_gpu", "keep_alive", "format", "ignore_eos", "best_of", "cache_control"}
+    | {
+        "transforms",
+        "route",
+        "models",
+        "provider",
+        "data_sources",
+        "dataSources",
+        "safetySettings",
+        "plugins",
+    }
+    | {"cachedContent", "guardrailIdentifier", "guardrailVersion", "additionalModelRequestFields", "usage"}
+    | {
+        "performanceConfig",
+        "serviceTier",
+        "anthropic_version",
+        "web_search_options",
+        "output_config",
+        "safety_settings",
+    }
+    | {
+        "output_format",
+        "effort",
+        "mcp_servers",
+        "container",
+        "context_management",
+        "tool_resources",
+        "moderation",
+    }
 )
 """Options that are keys of the request's body."""
-_NOT_SENT: Final = frozenset({"apiKeyRequired", "inferenceModelType", "maxConcurrency"})
+_NOT_SENT: Final = frozenset(
+    {"apiKeyRequired", "inferenceModelType", "maxConcurrency", "stream", "streaming", "omitDefaults"}
+    | {"systemPrompt", "systemInstruction", "system_instruction"}  # they are prompts
+    | {"maxRetries", "retries", "verbose", "debug", "profile", "useDefaultCredentials", "cacheReadCost"}
+)
 """Keys that change nothing of what is sent."""
+_OF_APPLICATIONS: Final = frozenset(
+    {"url", "method", "body", "queryParams", "transformResponse", "responseParser", "validateStatus"}
+)
+"""Keys that mean something to applications over HTTP alone."""
 _ENV: Final = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{?(\w+)\}?")
 _SCRIPTS: Final[Mapping[str, str]] = {".py": "python"} | dict.fromkeys(
     (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"), "javascript"
@@ -149,12 +197,13 @@ def script_of(written: str) -> ScriptPath | None:
     return ScriptPath(language, path.removeprefix("./")) if language else None
 
 
-def to_model(provider: Provider, leave: Leave) -> str | ModelEntry:
+def to_model(provider: Provider, leave: Leave, note: Note) -> str | ModelEntry:
     """Translates a provider.
 
     Args:
         provider: the provider.
         leave: lists options that models do not have.
+        note: told of options that promptfoo does not have.
 
     Raises:
         WrongInput: no model is like it.
@@ -172,11 +221,14 @@ def to_model(provider: Provider, leave: Leave) -> str | ModelEntry:
     elif is_application(provider.id):
         name = provider.label or read(WrittenApplication, config).url or provider.id
         key = bearer_variable(provider)
-        given = {**to_http(provider, leave), **({"api_key_env": key} if key else {})}
+        given = {**to_http(provider, leave, note), **({"api_key_env": key} if key else {})}
     elif name is None or _EMBEDDING.search(provider.id):
         raise WrongInput("no model is called like that: name one, or call it over HTTP or by code")
     else:
         endpoint = read(WrittenModelConfig, config)
+        if _OF_APPLICATIONS & config.keys():
+            config = _without_applications(config, note)
+            endpoint = read(WrittenModelConfig, config)
         given = _endpoint(endpoint, leave) | _params(config, endpoint, leave)
         if given.get(API_KEY) == PROVIDERS.get(provider_of(name)):
             given.pop(API_KEY, None)
@@ -261,11 +313,14 @@ def _params(config: Mapping[str, Any], read_config: WrittenModelConfig, leave: L
     """Options of calls."""
     body = mapping(read_config.passthrough) | mapping(read_config.extra_body)
     parts = (read_config.generation_config, read_config.options, read_config.inference_config)
-    flat = {**config, **mapping(parts[0]), **mapping(parts[1]), **mapping(parts[2])}
-    tools = read_config.tools or [{"function": each} for each in read_config.functions or ()]
-    params: dict[str, Any] = (
-        {"tools": [_tool(each) for each in tools]} if isinstance(tools, list) and tools else {}
-    )
+    flat = dict(config)
+    for part in (*parts, read_config.interface_config):
+        flat |= mapping(part)
+    called = _tool_config(read_config)
+    tools = [_tool(each) for each in _tools(read_config)]
+    params: dict[str, Any] = {"tools": tools} if tools else {}
+    if choice := _tool_choice(called):
+        params["tool_choice"] = choice
     effort = mapping(read_config.reasoning)
     if effort.keys() == {"effort"}:
         params["reasoning_effort"] = next(iter(effort.values()))
@@ -276,6 +331,7 @@ def _params(config: Mapping[str, Any], read_config: WrittenModelConfig, leave: L
         name, value = _OTHER_NAMES.get(key, key), flat[key]
         if name in _PARAMS:
             is_whole = isinstance(value, float) and value.is_integer() and name in {"max_tokens", "seed"}
+            value = _form(value) if name == "response_format" else value
             params |= {} if value is None else {name: int(value) if is_whole else value}
         elif name in _BODY:
             body[name] = value
@@ -299,11 +355,87 @@ def _of_google(config: WrittenGemini, body: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
+def _form(written: Any) -> Any:
+    """The form of an answer as chat completions have it, of that of responses.
+
+    >>> _form({"type": "json_schema", "name": "a", "schema": True})
+    {'type': 'json_schema', 'json_schema': {'name': 'a', 'schema': True}}
+    """
+    form = read(WrittenForm, written)
+    if form.type != "json_schema" or form.json_schema is not None:
+        return written
+    given = {"name": form.name, "description": form.description, "strict": form.strict, "schema": form.schema}
+    return {"type": form.type, "json_schema": {key: each for key, each in given.items() if each is not None}}
+
+
+def _without_applications(config: Mapping[str, Any], note: Note) -> dict[str, Any]:
+    """Options without those of applications, which models of promptfoo do not read."""
+    for key in config:
+        if key in _OF_APPLICATIONS:
+            note(ignored(f"key {key} of models"))
+    headers = {
+        name: each
+        for name, each in mapping(read(WrittenModelConfig, config).headers).items()
+        if name != "Content-Type"
+    }
+    return {key: each for key, each in {**config, "headers": headers}.items() if key not in _OF_APPLICATIONS}
+
+
+def tools_of(provider: Provider) -> list[Any]:
+    """Returns the tools that a provider is offered."""
+    return _tools(read(WrittenModelConfig, provider.config))
+
+
+def _tools(config: WrittenModelConfig) -> list[Any]:
+    """The tools of a provider, as they are written."""
+    functions = [{"function": each} for each in config.functions or ()]
+    return _declared(config.tools or _tool_config(config).tools or functions)
+
+
+def _tool_config(config: WrittenModelConfig) -> WrittenToolConfig:
+    """Which tools there are, and which is called, as Amazon and Google have it."""
+    return read(WrittenToolConfig, mapping(config.tool_config) or mapping(config.tool_config_snake))
+
+
+def _declared(tools: Any) -> list[Any]:
+    """The tools that are declared one by one, or together as Google's are.
+
+    >>> _declared({"function_declarations": [{"name": "a"}]}), _declared([{"name": "b"}])
+    ([{'name': 'a'}], [{'name': 'b'}])
+    """
+    listed = tools if isinstance(tools, list) else [tools] if isinstance(tools, dict) else []
+    found = list[Any]()
+    for each in listed:
+        declared = read(WrittenDeclarations, each)
+        found += declared.snake or declared.camel or [each]
+    return found
+
+
+def _tool_choice(config: WrittenToolConfig) -> Any:
+    """Which tool is called, in OpenAI's words, of Google's and Amazon's.
+
+    >>> _tool_choice(WrittenToolConfig(choice={"tool": {"name": "a"}}))
+    {'type': 'function', 'function': {'name': 'a'}}
+    >>> _tool_choice(WrittenToolConfig(choice={"any": {}})), _tool_choice(WrittenToolConfig())
+    ('required', None)
+    """
+    calling = read(WrittenCalling, config.calling or config.calling_camel)
+    word = str(calling.mode or next(iter(mapping(config.choice)), "")).lower()
+    if word == "tool":
+        return {
+            "type": "function",
+            "function": {"name": read(WrittenTool, read(WrittenNamed, config.choice).tool).name},
+        }
+    return {"any": "required", "auto": "auto", "none": "none"}.get(word)
+
+
 def _tool(tool: Any) -> Any:
     """A tool in OpenAI's form: Anthropic's and that of OpenAI's responses are flat."""
-    flat = read(WrittenTool, tool)
-    if flat.function is not None or flat.name is None:
+    flat = read(WrittenTool, read(WrittenTool, tool).spec or tool)
+    is_other = flat.type not in {None, "function", "custom"}
+    if is_other or flat.function is not None or flat.name is None:
         return {"type": "function", "function": flat.function} if flat.function else tool
-    schema = flat.input_schema or flat.parameters or {"type": "object"}
+    amazon = read(WrittenNamed, flat.amazon_schema).json
+    schema = flat.input_schema or flat.parameters or amazon or {"type": "object"}
     described = {"description": flat.description} if flat.description else {}
     return {"type": "function", "function": {"name": flat.name, **described, "parameters": schema}}

@@ -8,18 +8,33 @@ from functools import partial
 from pathlib import PurePath
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct
+
 from producer.cases.bench_files import DataFile
 from producer.convert.promptfoo.csv_rows import prompts_of, rows_of, test_of_row
-from producer.convert.promptfoo.named_files import CODE, FILE, FILE_BYTES, PATTERN, NamedFiles, is_code
+from producer.convert.promptfoo.named_files import (
+    CODE,
+    EXECUTED,
+    FILE,
+    FILE_BYTES,
+    NOT_COPIED,
+    PATTERN,
+    NamedFiles,
+    is_code,
+    is_prompt_file,
+)
 from producer.convert.promptfoo.suite import Assertion, PromptTemplate, Provider, Suite, Test
 from producer.convert.promptfoo.written import (
     WrittenAssertion,
     WrittenPrompt,
     WrittenProvider,
+    WrittenRunOptions,
     WrittenScenario,
     WrittenSuite,
     WrittenTest,
+    ignored,
     mapping,
+    number,
     read,
     unknown,
 )
@@ -31,30 +46,24 @@ from shared.errors import WrongInput
 
 T = TypeVar("T")
 ENV: Final = "env"
-EXECUTED: Final = frozenset({".sh", ".bash", ".exe", ".bat", ".cmd", ".ps1", ".pl", *CODE})
-"""Suffixes of prompts that are programs."""
-_PROMPT_FILES: Final = frozenset(
-    {".txt", ".md", ".json", ".jsonl", ".yaml", ".yml", ".csv", ".j2", *EXECUTED}
-)
-_NOT_COPIED: Final = "values of the environment may be secrets: write it here, or under `env`"
 _KEYS: Final = frozenset({"providers", "targets", "prompts", "tests", "scenarios", "defaultTest"})
 _IGNORED: Final = {
     "$schema",
     "outputPath",
     "sharing",
     "tags",
-    "metadata",
-    "author",
-    "commandLineOptions",
+    *("metadata", "author"),
     "envPath",
 }
 """Keys that change neither prompts nor verdicts."""
+_ATTACKS: Final = ("redteam", "plugins", "strategies")
 _UNUSUAL: Final[Mapping[str, str]] = {
     "extensions": "code that is run around tests: do its work before `proctor run`",
-    **dict.fromkeys(("redteam", "plugins", "strategies"), "attacks are made by tools of their own (garak)"),
+    **dict.fromkeys(_ATTACKS, "attacks are made by tools of their own (garak)"),
     "tracing": "traces are not recorded",
     "derivedMetrics": "metrics computed of others are not in reports: compute them from `proctor results`",
 }
+_KNOWN: Final = frozenset({*_IGNORED, *_UNUSUAL})
 
 
 def fits(file: ForeignFile) -> bool:
@@ -93,17 +102,22 @@ class _Reader:
         self._root = file.place
         self._written = file.mapping
         self._count = CaseCount()
+        self._notes = list[str]()
         self._left = list[Left]()
 
     @property
     def left(self) -> list[Left]:
         """What benches do not have."""
         unread = self._named.unread.items()
-        return [*self._left, *(Left(place, f"env.{name}", _NOT_COPIED) for name, place in unread)]
+        return [*self._left, *(Left(place, f"env.{name}", NOT_COPIED) for name, place in unread)]
 
     def leave(self, place: Place, what: str, reason: str) -> None:
         """Lists something that benches do not have."""
         self._left.append(Left(place, what, reason))
+
+    def _ignore(self, form: type[Struct], written: Mapping[str, Any], of: str = "") -> None:
+        """Notes keys that promptfoo does not have."""
+        self._notes += [ignored(f"key {key}{of}") for key in unknown(form, written)]
 
     def suite(self) -> Suite:
         """Reads all."""
@@ -112,8 +126,15 @@ class _Reader:
         self._named.env = self._named.with_env(env, self._root.at(ENV))
         document = self._named.with_env({**document, ENV: {}}, self._root)
         place, written = self._root, read(WrittenSuite, document)
+        is_tested = bool(written.tests or written.scenarios)
         for key in (each for each in document if each in _UNUSUAL):
-            self.leave(place.at(key), key, _UNUSUAL[key])
+            if key in _ATTACKS and is_tested:  # which `promptfoo eval` does not make
+                self._notes.append(f"{key}: {_UNUSUAL[key]}")
+            else:
+                self.leave(place.at(key), key, _UNUSUAL[key])
+        options = {**mapping(written.evaluate_options), **mapping(written.command_line_options)}
+        self._ignore(WrittenRunOptions, options, " of evaluateOptions")
+        self._ignore(WrittenSuite, {key: each for key, each in document.items() if key not in _KNOWN})
         default, here = written.default_test, place.at("defaultTest")
         default = self._named.loaded(default, here) if isinstance(default, str) else default
         tests = list(self._tests(written.tests, place.at("tests")))
@@ -131,9 +152,9 @@ class _Reader:
             [*tests, *scenarios] or [Test(place)],
             self.test(mapping(default), here),
             self._named.env,
-            mapping(written.evaluate_options),
+            options,
             mapping(written.nunjucks_filters),
-            [key for key in unknown(WrittenSuite, document) if key not in {*_UNUSUAL, *_IGNORED}],
+            list(dict.fromkeys(self._notes)),
         )
 
     # Providers
@@ -161,15 +182,14 @@ class _Reader:
         if written.id is None:
             name, entry = next(iter(entry.items()))
             written = read(WrittenProvider, {"id": name, **mapping(entry)})
-        for key in unknown(WrittenProvider, mapping(entry)):
-            self.leave(place.at(key), f"provider key {key}", "models have no such key")
+        self._ignore(WrittenProvider, mapping(entry), " of providers")
         yield Provider(
             place,
             str(written.id),
             _name(written.label),
             self._named.resolved(mapping(written.config), place),
             [str(each) for each in written.prompts] if isinstance(written.prompts, list) else None,
-            _number(written.delay) or 0,
+            number(written.delay) or 0,
             written.transform,
         )
 
@@ -199,7 +219,7 @@ class _Reader:
             return
         if written.startswith("exec:"):
             yield PromptTemplate(place, written, label, config, is_code=True)
-        elif _is_prompt_file(written):
+        elif is_prompt_file(written):
             yield from self._prompt_files(PromptTemplate(place, written, label, config))
         else:
             yield PromptTemplate(place, written, label, config)
@@ -282,9 +302,9 @@ class _Reader:
             for row_place, row in rows_of(self._named.with_env(file.text(FILE_BYTES), whole), whole):
                 yield self._read_test(_placed(partial(test_of_row, row), row_place), row_place)
         elif suffix == ".jsonl":
-            for number, line in enumerate(file.lines(), 1):
+            for line_number, line in enumerate(file.lines(), 1):
                 if line.strip():
-                    here = Place(file.name, line=number)
+                    here = Place(file.name, line=line_number)
                     found = _placed(partial(parse_yaml, line), here)
                     yield self.test(self._named.resolved(found, place), here)
         elif suffix in {".yaml", ".yml", ".json"}:
@@ -297,8 +317,7 @@ class _Reader:
 
     def test(self, entry: Mapping[str, Any], place: Place) -> Test:
         """One test."""
-        for key in unknown(WrittenTest, entry):
-            self.leave(place.at(key), f"test key {key}", "cases have no such key")
+        self._ignore(WrittenTest, entry, " of tests")
         return self._read_test(read(WrittenTest, entry), place)
 
     def _read_test(self, written: WrittenTest, place: Place) -> Test:
@@ -306,19 +325,18 @@ class _Reader:
         if written.assert_scoring_function:
             what = "code that scores a whole test"
             self.leave(place.at("assertScoringFunction"), what, "scores are weighted means: use weights")
-        names = written.provider if written.providers is None else written.providers
-        names = [names] if isinstance(names, str | dict) else names
+        names = written.providers
+        own = list(self._providers(written.provider, place.at("provider")))
         return Test(
             place,
             None if written.description is None else str(written.description),
             self._vars(written.vars, place.at("vars")),
             tuple(self._assertions(written.assertions, place.at("assert"))),
-            _number(written.threshold),
+            number(written.threshold),
             self._named.resolved(mapping(written.options), place.at("options")),
             mapping(written.metadata),
-            [str(read(WrittenProvider, each).id or each) for each in names]
-            if isinstance(names, list)
-            else None,
+            [str(each) for each in names] if isinstance(names, list) else None,
+            own[0] if own else None,
             [str(each) for each in written.prompts] if isinstance(written.prompts, list) else None,
             written.provider_output,
         )
@@ -344,6 +362,10 @@ class _Reader:
             return _as_javascript(value)
         if is_code(value):
             return value
+        if not self._named.is_there(value):
+            reason = "there is no such file, so that it is empty: promptfoo ends the test in an error"
+            self.leave(place, f"variable {value.removeprefix(FILE)}", reason)
+            return ""
         found = [self._var_file(each, place) for each in self._named.files(value, place)]
         return found if PATTERN.search(value) and len(found) > 1 else found[0]
 
@@ -375,8 +397,8 @@ class _Reader:
                 tests = list(self._tests(found.tests, here.at("tests"))) or [Test(here)]
                 settings = settings if isinstance(settings, list) and settings else [{}]
                 self._count.add(len(tests) * (len(settings) - 1), here)
-                for number, each in enumerate(settings):
-                    data = self.test(mapping(each), here.at("config", number))
+                for position, each in enumerate(settings):
+                    data = self.test(mapping(each), here.at("config", position))
                     yield from (_merged(data, test) for test in tests)
 
     # Assertions
@@ -402,8 +424,8 @@ class _Reader:
             place,
             written.type,
             _as_javascript(value),
-            _number(written.threshold),
-            _number(written.weight),
+            number(written.threshold),
+            number(written.weight),
             written.metric,
             written.provider,
             self._named.loaded(rubric, place) if _is_file(rubric) else rubric,
@@ -450,16 +472,6 @@ def _name(value: Any) -> str | None:
     return str(value) if isinstance(value, str | int | float) and value != "" else None
 
 
-def _number(value: Any) -> float | None:
-    """A number, also one that is written as a text."""
-    if isinstance(value, bool) or value is None:
-        return None
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
-
-
 def _as_javascript(value: Any) -> Any:
     """A value as JavaScript has it: there, 1.0 is 1."""
     if isinstance(value, float) and value.is_integer():
@@ -486,13 +498,3 @@ def _placed(function: Callable[[], T], place: Place) -> T:
 
 def _is_file(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(FILE) and not is_code(value)
-
-
-def _is_prompt_file(written: str) -> bool:
-    """Whether a prompt is the path of a file."""
-    if written.startswith(FILE):
-        return True
-    if "\n" in written or "{{" in written or "://" in written or len(written) > 1_000:  # noqa: PLR2004 - no path is longer
-        return False
-    path = written.partition(":")[0] if PurePath(written.partition(":")[0]).suffix in CODE else written
-    return PurePath(path).suffix.lower() in _PROMPT_FILES and (" " not in path or "/" in path)

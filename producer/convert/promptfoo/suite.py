@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from producer.convert.report import ForeignFile
 from producer.load.problems import Place
 
 Vars = Mapping[str, Any]
+_NAME_CHARS: Final = 80
 
 
 def is_meant(written: str, name: str) -> bool:
@@ -38,6 +40,11 @@ class Provider:
     """Time between two calls."""
     transform: Any = None
     """Code that changes its answers."""
+
+    def is_like(self, other: "Provider") -> bool:
+        """Returns whether both are the same model with the same options; a bare name means any options."""
+        is_bare = not self.config and self.label is None
+        return self.id == other.id and (is_bare or (self.config, self.label) == (other.config, other.label))
 
     def is_called(self, name: str) -> bool:
         """Returns whether a name in a list of providers means it."""
@@ -117,6 +124,8 @@ class Test:
     """Facts."""
     providers: Sequence[str] | None = None
     """Who is asked; None: all."""
+    provider: Provider | None = None
+    """Who is asked in the place of all; None: nobody is."""
     prompts: Sequence[str] | None = None
     """What is sent; None: all."""
     output: Any = None
@@ -147,5 +156,14 @@ class Suite:
     """How it is run."""
     filters: Mapping[str, Any]
     """Filters of templates that are code."""
-    ignored: Sequence[str] = ()
-    """Keys that mean nothing."""
+    notes: Sequence[str] = ()
+    """What is not taken over because it changes neither prompts nor verdicts."""
+
+
+def bench_name(suite: Suite, file: ForeignFile) -> str:
+    """Returns what the bench is called."""
+    description = (suite.description or "").strip()
+    if description and "\n" not in description and len(description) <= _NAME_CHARS:
+        return description
+    folder = file.path.resolve().parent.name
+    return folder if file.path.stem.startswith("promptfooconfig") and folder else file.path.stem

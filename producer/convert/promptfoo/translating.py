@@ -19,6 +19,7 @@ from producer.convert.promptfoo.checks import (
     is_graded_by_default,
     to_check,
 )
+from producer.convert.promptfoo.evaluate_options import to_settings, whole
 from producer.convert.promptfoo.functions import Functions, to_transform
 from producer.convert.promptfoo.graders import Graders
 from producer.convert.promptfoo.named_files import FILE
@@ -29,12 +30,19 @@ from producer.convert.promptfoo.prompt_templates import (
     late_messages,
     parsed_messages,
 )
-from producer.convert.promptfoo.providers import free_name, name_of, named, script_of, to_model
+from producer.convert.promptfoo.providers import free_name, name_of, named, script_of, to_model, tools_of
 from producer.convert.promptfoo.reading import read_suite, read_tests
-from producer.convert.promptfoo.run_settings import to_settings, whole
-from producer.convert.promptfoo.suite import Assertion, PromptTemplate, Provider, Suite, Test
+from producer.convert.promptfoo.suite import (
+    Assertion,
+    PromptTemplate,
+    Provider,
+    Suite,
+    Test,
+    bench_name,
+)
+from producer.convert.promptfoo.system_prompts import has_system, system_of, with_systems
 from producer.convert.promptfoo.written import (
-    WrittenModelConfig,
+    LEFT_OPTIONS,
     WrittenTestOptions,
     first_problem,
     read,
@@ -55,12 +63,6 @@ ECHO: Final = "echo"
 PREFIX: Final = "prompt_prefix"
 SUFFIX: Final = "prompt_suffix"
 """Variables with what a test writes before and behind prompts."""
-_NAME_CHARS: Final = 80
-_OPTIONS: Final[Mapping[str, str]] = {
-    "storeOutputAs": "cases do not see answers to others: write a conversation as `messages`",
-    "transformVars": "variables are not changed by code: write them as prompts need them",
-}
-"""Options of tests without a counterpart, and why."""
 _KEYS: Final[Mapping[str, DocumentPath]] = {
     "description": (),
     "providers": ("models",),
@@ -81,7 +83,7 @@ def convert(file: ForeignFile) -> Conversion:
     suite, left = read_suite(file)
     functions = Functions(file)
     translation = _Translation(suite, left, functions=functions)
-    bench = translation.bench(_name(suite, file))
+    bench = translation.bench(bench_name(suite, file))
     places = {(): suite.place, **translation.places}
     files = {**functions.files(), **({NAME: TEXT} if has_programs(bench) else {})}
     return Conversion(bench, translation.left, translation.comments, files, places)
@@ -126,10 +128,11 @@ class _Translation:
     """Providers with the names of their models."""
     prompts: list[tuple[PromptTemplate, str]] = field(default_factory=list)
     """Prompts with their ids."""
-    known: set[Left] = field(default_factory=set)
-    """All that is left, to list each once."""
+    known: set[Left] = field(default_factory=set)  # all that is left, to list each once
     ids: set[str] = field(default_factory=set)
     """Ids of cases."""
+    notes: list[str] = field(default_factory=list)
+    """What is not taken over of providers because it changes neither prompts nor verdicts."""
 
     def leave(self, place: Place, what: str, reason: str, at: DocumentPath = ()) -> None:
         """Lists something that benches do not have, once."""
@@ -151,6 +154,7 @@ class _Translation:
         prompts, images = ([], set()) if is_late else self._prompts(variables, combinations)
         models = self._models()
         self.graders.taken = {name_of(each): each for each in models}
+        prompts, models = self._with_systems(prompts, models, variables)
         self._name_echo()
         defaults = self._default_checks(variables)
         if sources and (defaults is None or late or suite.default.threshold is not None):
@@ -169,7 +173,7 @@ class _Translation:
         given |= {"transform": each} if (each := self._transform(suite.default)) else {}
         given |= {"default_checks": defaults} if defaults else {}
         given |= {"validators_file": next(iter(files))} if (files := self.functions.files()) else {}
-        settings = to_settings(suite, self.leave)
+        settings = to_settings(suite, self.leave, self.notes.append)
         checks = [*(defaults or []), *(each for case in cases for each in case.checks or [])]
         if sources or is_graded_by_default(checks):
             settings["judge_model"] = DEFAULT_GRADER
@@ -200,8 +204,8 @@ class _Translation:
             found = comments.pop(place.path, None) if place.file == whole.file else None
             if found:
                 self.comments[bench] = (*found, *self.comments.get(bench, ()))
-        ignored = [f"promptfoo has no key {each}, and ignores it" for each in self.suite.ignored]
-        self.comments[()] = (*ignored, *self.comments.get((), ()))
+        notes = dict.fromkeys((*self.suite.notes, *self.notes, *self.graders.notes))
+        self.comments[()] = (*notes, *self.comments.get((), ()))
 
     def _tests(self) -> tuple[list[Test], list[CaseSource]]:
         """The tests, and the programs that write others."""
@@ -222,7 +226,12 @@ class _Translation:
     def _models(self) -> list[str | ModelEntry]:
         """The models, each once."""
         models = dict[str, str | ModelEntry]()
-        found = [(each, model) for each in self.suite.providers if (model := self._model(each))]
+        extra = list[Provider]()
+        for test in (self.suite.default, *self.suite.tests):
+            if test.provider and not any(map(test.provider.is_like, (*self.suite.providers, *extra))):
+                extra.append(test.provider)
+        asked = [*self.suite.providers, *extra]
+        found = [(each, model) for each in asked if (model := self._model(each))]
         called = Counter(map(name_of, (model for _, model in found)))
         for provider, model in found:
             label = provider.label if called[name_of(model)] > 1 else None
@@ -242,10 +251,28 @@ class _Translation:
             return [ECHO]
         return list(models.values())
 
+    def _with_systems(
+        self, prompts: list[Prompt], models: list[str | ModelEntry], variables: KnownVariables
+    ) -> tuple[list[Prompt], list[str | ModelEntry]]:
+        """Prompts and models, where providers have system messages."""
+        systems = dict[str, str]()
+        for provider, name in self.models:
+            if system := system_of(provider):
+                if (
+                    not prompts
+                    or any(map(has_system, prompts))
+                    or any(each.prompts for each in self.suite.tests)
+                ):
+                    reason = "its prompts have one of their own, are code, or are chosen by tests"
+                    self.leave(provider.place, f"system message of {provider.label or provider.id}", reason)
+                else:
+                    systems[name] = to_jinja(system, variables) if is_nunjucks(system) else system
+        return with_systems(prompts, models, systems) if systems else (prompts, models)
+
     def _model(self, provider: Provider) -> str | ModelEntry | None:
         """The model of a provider."""
         try:
-            model = to_model(provider, partial(self.leave, provider.place))
+            model = to_model(provider, partial(self.leave, provider.place), self.notes.append)
             if not provider.transform:
                 return model
             name = model if isinstance(model, str) else model.name
@@ -287,11 +314,21 @@ class _Translation:
         found = tuple(name for each, name in known if any(map(each.is_called, names)))
         return None if len(found) == len(known) else found
 
+    def _asked(self, test: Test) -> Sequence[str] | None:
+        """The models of a test; None: all of the bench."""
+        if own := test.provider or self.suite.default.provider:
+            names = tuple(name for each, name in self.models if own.is_like(each))[:1]
+        else:
+            usual = [(each, name) for each, name in self.models if each in self.suite.providers]
+            chosen = self._chosen(test.providers, usual)
+            names = tuple(name for _, name in usual) if chosen is None else tuple(chosen)
+        return None if len(names) == len(self.models) else names
+
     def _only(self, test: Test) -> dict[str, Sequence[str]]:
         """The models and prompts of a test, where it names some."""
         if not self.models and (test.providers or test.prompts):
             self.leave(test.place, "models or prompts of a test", "cases of code are put to all of them")
-        models, prompts = self._chosen(test.providers, self.models), self._chosen(test.prompts, self.prompts)
+        models, prompts = self._asked(test), self._chosen(test.prompts, self.prompts)
         return {key: each for key, each in (("models", models), ("prompts", prompts)) if each is not None}
 
     def _name_echo(self) -> None:
@@ -372,7 +409,7 @@ class _Translation:
             values,
             options.provider,
             options.rubric_prompt,
-            [each for provider in self.suite.providers for each in _tools(provider)],
+            [each for provider in self.suite.providers for each in tools_of(provider)],
             self.functions,
             self.graders,
             is_averaged=threshold is not None,
@@ -454,24 +491,8 @@ class _Translation:
     def _leave_rest(self, test: Test) -> None:
         """Lists what cases do not have."""
         for key in unknown(WrittenTestOptions, test.options):
-            reason = _OPTIONS.get(key, "cases have no such option")
+            reason = LEFT_OPTIONS.get(key, "cases have no such option")
             self.leave(test.place.at("options", key), f"options.{key}", reason)
-
-
-def _name(suite: Suite, file: ForeignFile) -> str:
-    """What the bench is called."""
-    description = (suite.description or "").strip()
-    if description and "\n" not in description and len(description) <= _NAME_CHARS:
-        return description
-    folder = file.path.resolve().parent.name
-    return folder if file.path.stem.startswith("promptfooconfig") and folder else file.path.stem
-
-
-def _tools(provider: Provider) -> list[Any]:
-    """The tools that a provider is offered."""
-    config = read(WrittenModelConfig, provider.config)
-    tools = config.tools or config.functions
-    return tools if isinstance(tools, list) else []
 
 
 def _text(output: Any) -> str:

@@ -1,7 +1,7 @@
 """The keys of promptfoo's configurations, as types; values of any form are read later."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from pydantic import ValidationError
@@ -21,6 +21,7 @@ class WrittenSuite(msgspec.Struct, frozen=True, rename="camel"):
     default_test: Any = None
     env: Any = None
     evaluate_options: Any = None
+    command_line_options: Any = None
     nunjucks_filters: Any = None
     assertion_templates: Any = None
 
@@ -39,6 +40,16 @@ class WrittenRunOptions(msgspec.Struct, frozen=True, rename="camel"):
     interactive_providers: Any = None
     event_source: Any = None
     silent: Any = None
+    env_path: Any = None
+    env_file: Any = None
+    verbose: Any = None
+    table: Any = None
+    share: Any = None
+    output: Any = None
+    write: Any = None
+    progress_bar: Any = None
+    grader: Any = None
+    filter_pattern: Any = None
 
 
 class WrittenProvider(msgspec.Struct, frozen=True):
@@ -82,6 +93,7 @@ class WrittenMessage(msgspec.Struct, frozen=True):
 
     content: Any = None
     text: Any = None
+    value: Any = None
 
 
 class WrittenAssertion(msgspec.Struct, frozen=True, rename="camel"):
@@ -144,6 +156,13 @@ class WrittenTestOptions(msgspec.Struct, frozen=True, rename="camel"):
     repeat: Any = None
 
 
+LEFT_OPTIONS: Final[Mapping[str, str]] = {
+    "storeOutputAs": "cases do not see answers to others: write a conversation as `messages`",
+    "transformVars": "variables are not changed by code: write them as prompts need them",
+}
+"""Options of tests without a counterpart, and why."""
+
+
 class WrittenScenario(msgspec.Struct, frozen=True):
     """A scenario."""
 
@@ -169,12 +188,25 @@ class WrittenModelConfig(msgspec.Struct, frozen=True, rename="camel"):
     region: Any = None
     generation_config: Any = None
     inference_config: Any = None
+    interface_config: Any = None
+    tool_config: Any = None
+    tool_config_snake: Any = msgspec.field(name="tool_config", default=None)
     options: Any = None
     passthrough: Any = None
     extra_body: Any = msgspec.field(name="extra_body", default=None)
     tools: Any = None
     functions: Any = None
     reasoning: Any = None
+
+
+class WrittenSystem(msgspec.Struct, frozen=True):
+    """The system message of a provider, under its names."""
+
+    text: Any = msgspec.field(name="systemPrompt", default=None)
+    instruction: Any = msgspec.field(name="systemInstruction", default=None)
+    snake: Any = msgspec.field(name="system_instruction", default=None)
+    generation: Any = msgspec.field(name="generationConfig", default=None)
+    parts: Any = None
 
 
 class WrittenGemini(msgspec.Struct, frozen=True):
@@ -211,6 +243,46 @@ class WrittenElements(msgspec.Struct, frozen=True, rename="camel"):
     required_elements: Any = None
 
 
+class WrittenToolConfig(msgspec.Struct, frozen=True):
+    """Which tools Amazon's models have, and which Amazon's and Google's call."""
+
+    tools: Any = None
+    choice: Any = msgspec.field(name="toolChoice", default=None)
+    calling: Any = msgspec.field(name="function_calling_config", default=None)
+    calling_camel: Any = msgspec.field(name="functionCallingConfig", default=None)
+
+
+class WrittenCalling(msgspec.Struct, frozen=True):
+    """How Google's models call tools."""
+
+    mode: Any = None
+
+
+class WrittenDeclarations(msgspec.Struct, frozen=True):
+    """Tools that are declared together."""
+
+    snake: Any = msgspec.field(name="function_declarations", default=None)
+    camel: Any = msgspec.field(name="functionDeclarations", default=None)
+
+
+class WrittenNamed(msgspec.Struct, frozen=True):
+    """Which tool Amazon's models call, and the schema of one."""
+
+    tool: Any = None
+    json: Any = None
+
+
+class WrittenForm(msgspec.Struct, frozen=True):
+    """The form of an answer, as OpenAI's chat completions have it and as its responses do."""
+
+    type: Any = None
+    json_schema: Any = None
+    name: Any = None
+    schema: Any = None
+    strict: Any = None
+    description: Any = None
+
+
 class WrittenTool(msgspec.Struct, frozen=True):
     """A tool in any provider's form."""
 
@@ -220,6 +292,8 @@ class WrittenTool(msgspec.Struct, frozen=True):
     description: Any = None
     parameters: Any = None
     input_schema: Any = None
+    spec: Any = msgspec.field(name="toolSpec", default=None)
+    amazon_schema: Any = msgspec.field(name="inputSchema", default=None)
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -248,6 +322,21 @@ def unknown(form: type[msgspec.Struct], value: Mapping[str, Any]) -> list[str]:
     """
     known = {field.encode_name for field in msgspec.structs.fields(form)}
     return [key for key in value if key not in known]
+
+
+def number(value: Any) -> float | None:
+    """Returns a number, also one that is written as a text; None of anything else."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def ignored(what: str) -> str:
+    """Says that something means nothing to promptfoo."""
+    return f"promptfoo has no {what}, and ignores it"
 
 
 def first_problem(error: ValidationError) -> tuple[tuple[str | int, ...], str]:

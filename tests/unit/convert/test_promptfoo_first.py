@@ -1,9 +1,6 @@
 """A small configuration becomes a bench that can be read, and what is left is listed."""
 
 import json
-import runpy
-import sys
-from contextlib import chdir
 from io import BytesIO
 from pathlib import Path
 
@@ -14,8 +11,8 @@ from producer.convert.bench_text import bench_text
 from producer.convert.foreign_formats import convert
 from producer.convert.promptfoo.checks import DEFAULT_GRADER
 from producer.convert.promptfoo.translating import cases_of
-from producer.convert.report import Conversion, ForeignFile
-from producer.convert.verifying import rebased, usable
+from producer.convert.report import ForeignFile
+from producer.convert.verifying import rebased
 from producer.load.problems import InputRow, Place
 from producer.load.source import Source
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE
@@ -172,6 +169,64 @@ PROVIDERS: list[tuple[object, object]] = [
         },
     ),
     ("file://app.py:ask", {"name": "app", "python": "app.py:ask"}),
+    ("file://app.ts", {"name": "app", "javascript": "app.ts"}),
+    (
+        {
+            "id": "bedrock:amazon.nova-lite-v1:0",
+            "config": {
+                "interfaceConfig": {"max_new_tokens": 9},
+                "toolConfig": {
+                    "toolChoice": {"any": {}},
+                    "tools": [{"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}}],
+                },
+            },
+        },
+        {
+            "name": "bedrock/amazon.nova-lite-v1:0",
+            "params": {
+                "max_tokens": 9,
+                "tool_choice": "required",
+                "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+            },
+        },
+    ),
+    (
+        {
+            "id": "google:gemini-2.5-flash",
+            "config": {
+                "tools": {"function_declarations": [{"name": "f"}]},
+                "tool_config": {"function_calling_config": {"mode": "auto"}},
+            },
+        },
+        {
+            "name": "gemini/gemini-2.5-flash",
+            "params": {
+                "tool_choice": "auto",
+                "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+            },
+        },
+    ),
+    (
+        {
+            "id": "openai:responses:gpt-5",
+            "config": {
+                "store": False,
+                "response_format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}},
+                "tools": [{"type": "web_search_preview"}],
+            },
+        },
+        {
+            "name": "openai/responses/gpt-5",
+            "params": {
+                "extra_body": {"store": False},
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "a", "schema": {"type": "object"}},
+                },
+                "tools": [{"type": "web_search_preview"}],
+            },
+        },
+    ),
 ]
 
 
@@ -280,89 +335,6 @@ def test_a_filter_that_differs_is_named_and_the_prompt_stays(
     assert written.user == user
     [left] = found.left
     assert left.message.startswith(f"{file}:1: prompt {prompt}: {reason}")
-
-
-def converted(folder: Path, **written: object) -> Conversion:
-    """A configuration with `echo` and one test, and what more is written."""
-    file = folder / "promptfooconfig.json"
-    file.write_text(json.dumps({"providers": ["echo"], "prompts": ["Hi"], "tests": [{}], **written}))
-    return convert(ForeignFile(file, folder))
-
-
-def test_assertions_that_need_more_than_the_sandbox_are_code_beside_the_bench(tmp_path: Path) -> None:
-    """One process for each file; what the sandbox can run stays there."""
-    (tmp_path / "own.py").write_text("from pathlib import Path\ndef a(output, context): return True\n")
-    (tmp_path / "own.ts").write_text("export const b = (output: string): boolean => output.length > 1;")
-    (tmp_path / "needs.js").write_text("const fs = require('fs');\nmodule.exports = (output) => true;")
-    (tmp_path / "alone.js").write_text("module.exports = (output) => true;")
-    assertions = [
-        {"type": "python", "value": "file://own.py:a", "threshold": 0.5, "config": {"most": 3}},
-        {"type": "not-javascript", "value": "file://own.ts:b"},
-        {"type": "javascript", "value": "file://needs.js", "metric": "files"},
-        {"type": "javascript", "value": "file://alone.js"},
-        {"type": "javascript", "value": "file://gone.ts"},
-    ]
-    found = converted(tmp_path, tests=[{"assert": assertions}])
-
-    document = found.bench.model_dump(mode="json", exclude_unset=True)
-    assert document["model_configs"] == {
-        "own.py": {"python": "own.py", "role": "check"},
-        "own.ts": {"javascript": "own.ts", "role": "check"},
-        "needs.js": {"javascript": "needs.js", "role": "check"},
-    }
-    assert document["test_cases"][0]["checks"] == [
-        {"verdict": "a", "model": "own.py", "at_least": 0.5, "config": {"most": 3}},
-        {"not": {"verdict": "b", "model": "own.ts"}},
-        {"verdict": None, "model": "needs.js", "name": "files"},
-        {"javascript": {"file": "alone.js"}},
-    ]
-    assert [each.what for each in found.left] == ["assertion javascript"]
-    assert usable(found, tmp_path / "bench.yaml") == found
-
-
-def test_graders_keep_their_options(tmp_path: Path) -> None:
-    """Endpoints beside their names, options of calls for all judges; code grades as it is."""
-    (tmp_path / "judge.ts").write_text("export default async () => ({ output: '{}' });")
-    local = {"id": "openai:chat:m", "config": {"apiBaseUrl": "http://h/v1", "max_tokens": 9}}
-    same = {"text": {"id": "openai:chat:m", "label": "other", "config": {"max_tokens": 9, "temperature": 0}}}
-    coded = {"id": "file://judge.ts", "config": {"strict": True}}
-    warm = {"id": "openai:chat:w", "config": {"temperature": 1}}
-    assertions = [
-        {"type": "llm-rubric", "value": "kind", **({"provider": each} if each else {})}
-        for each in (None, same, coded, warm)
-    ]
-    tests = [{"options": {"provider": local}, "assert": assertions}]
-    found = converted(tmp_path, providers=["openai:chat:m"], tests=tests)
-
-    document = found.bench.model_dump(mode="json", exclude_unset=True)
-    models = [each["model"] for each in document["test_cases"][0]["checks"]]
-    assert models == ["openai/m (judge)", "openai/m", "judge", "openai/w"]
-    assert document["model_configs"] == {
-        "openai/m (judge)": {"model": "openai/m", "api_base": "http://h/v1"},
-        "judge": {"javascript": "judge.ts", "config": {"strict": True}},
-    }
-    assert document["judge_params"] == {"max_tokens": 9}
-    assert [(each.what, each.reason[:10]) for each in found.left] == [("options of graders", "all judges")]
-
-
-def test_programs_that_answer_and_write_prompts_are_run_by_a_file_beside_the_bench(tmp_path: Path) -> None:
-    (tmp_path / "write.py").write_text("import sys\nprint('Hello ' + sys.argv[1][2:6])\n")
-    (tmp_path / "ask.py").write_text("import sys\nprint(sys.argv[1][::-1])\n")
-    ask = {"id": f"exec:{sys.executable} ask.py", "label": "own"}
-    found = converted(tmp_path, providers=[ask], prompts=["file://write.py"])
-
-    assert found.left == []
-    [(name, text)] = found.files.items()
-    (tmp_path / name).write_text(text)
-    program = runpy.run_path(str(tmp_path / name))
-    [model], [prompt] = found.bench.models, found.bench.prompts or []
-    assert not isinstance(model, str)
-    assert (model.python, prompt.python) == (f"{name}:call_api", f"{name}:create_prompt")
-    with chdir(tmp_path):
-        assert program["call_api"]("Hi", {"config": model.config}, {}) == "iH"
-        assert program["create_prompt"]({"vars": {}, "config": prompt.config}) == "Hello vars"
-        with pytest.raises(RuntimeError, match="ended with 2"):
-            program["call_api"]("Hi", {"config": {"command": [sys.executable, "gone.py"]}}, {})
 
 
 def test_paths_begin_at_the_folder_of_the_bench(tmp_path: Path) -> None:

@@ -4,18 +4,21 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from producer.convert.promptfoo.suite import Suite
-from producer.convert.promptfoo.written import WrittenRunOptions, read, unknown
+from producer.convert.promptfoo.written import WrittenRunOptions, read
 from producer.load.problems import Place
 
 MOST_CONCURRENCY: Final = 100
 
 
-def to_settings(suite: Suite, leave: Callable[[Place, str, str], None]) -> dict[str, Any]:
+def to_settings(
+    suite: Suite, leave: Callable[[Place, str, str], None], note: Callable[[str], None]
+) -> dict[str, Any]:
     """Returns the settings of a bench by their names.
 
     Args:
         suite: the configuration.
         leave: lists what has no counterpart.
+        note: told of what changes neither prompts nor verdicts.
     """
     options = read(WrittenRunOptions, suite.options)
     settings = dict[str, Any]()
@@ -28,12 +31,13 @@ def to_settings(suite: Suite, leave: Callable[[Place, str, str], None]) -> dict[
     if isinstance(options.timeout_ms, int | float) and options.timeout_ms > 0:
         settings["timeout_s"] = options.timeout_ms / 1_000
     place = suite.place.at("evaluateOptions")
-    for key in unknown(WrittenRunOptions, suite.options):
-        leave(place.at(key), f"evaluateOptions.{key}", "runs have no such setting")
+    for key in ("grader", "filterPattern"):
+        if key in suite.options:
+            leave(place.at(key), key, "runs are given it on the command line")
     for provider in suite.providers:
         if provider.delay_ms:
             pace = f"--rpm {max(1, int(60_000 / provider.delay_ms))}"
-            leave(provider.place, f"delay of {provider.id}", f"`proctor limits set MODEL {pace}`")
+            note(f"delay of {provider.label or provider.id}: `proctor limits set MODEL {pace}`")
     return settings
 
 
