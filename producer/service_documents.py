@@ -134,6 +134,7 @@ class ListedRun(Part, frozen=True):
 
     run_id: str
     name: Annotated[str, Meta(description="As `--name` gave it; empty without one.")]
+    title: Annotated[str, Meta(description="What lists call it: its name, that of its bench, or its input.")]
     description: str
     kind: KindName
     state: StateName

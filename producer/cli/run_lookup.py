@@ -163,6 +163,7 @@ def listed(info: RunInfo, why: str = "") -> ListedRun:
     return ListedRun(
         run_id=info.run,
         name=info.name,
+        title=info.title,
         description=info.description,
         kind=info.kind.name,
         state=info.state,

@@ -3,9 +3,9 @@
 import json
 import subprocess
 import sys
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from shutil import which
 from typing import Final
 
 import pytest
@@ -26,14 +26,16 @@ test_cases: [{input: Good morning, checks: [plugin.polite]}]
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """The environment of a command where the example is installed, as pip would do from its wheel."""
-    folder = tmp_path_factory.mktemp("installed")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "wheel")]
-    subprocess.run(build, cwd=EXAMPLE, check=True, capture_output=True)
-    [wheel] = (folder / "wheel").iterdir()
-    with zipfile.ZipFile(wheel) as content:
-        content.extractall(folder / "site")
-    return {"PYTHONPATH": f"{folder / 'site'}:{ROOT}"}
+    """The environment of a command where an installer has installed the example, into a folder of its own."""
+    site = tmp_path_factory.mktemp("installed") / "site"
+    # Where uv has made the environment, there is no pip in it.
+    python = ("--python", sys.executable)
+    tool = ["uv", "pip", "install", *python] if which("uv") else [sys.executable, "-m", "pip", "install"]
+    offline = ("--no-index", "--no-deps", "--no-build-isolation", "-q")
+    installs = [*tool, *offline, "--target", str(site), str(EXAMPLE)]
+    done = subprocess.run(installs, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return {"PYTHONPATH": f"{site}:{ROOT}"}
 
 
 def test_a_package_of_plugins_is_used(cli: Cli, package: Mapping[str, str], tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_a_mixed_fleet_runs_code_on_the_workers_that_may(cli: Cli, tmp_path: Pat
     cli.eventually(lambda: f"waiting: {why}" in cli("show", run).err, 30)
     assert "waits" in cli("show", run, "c0").out
     [listed] = json.loads(cli("status", "--json").out)["runs"]
-    assert (listed["state"], listed["why"]) == ("running", why)
+    assert (listed["state"], listed["why"], listed["title"]) == ("running", why, "own")
     assert f"waiting: {why}" in cli("runs", "show", run).err
     cli.start(*WORKER, "--allow-code")
     done = cli("watch", run, "--json")
