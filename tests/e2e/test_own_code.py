@@ -42,10 +42,10 @@ def test_a_package_of_plugins_is_used(cli: Cli, package: Mapping[str, str], tmp_
     """A run waits as long as no worker has them and says so; where they are installed, it is run."""
     waiting = tmp_path / "waiting.yaml"
     waiting.write_text(WAITING)
-    cut = cli("run", waiting, "--timeout", "2.5", "--json", "--judge", "null")
+    cut = cli("run", waiting, "--timeout", "5", "--json", "--judge", "null")
     assert cut.code == 4, cut
     assert "the plug-in checks:polite is not installed here" in cut.err
-    assert "waiting for a worker that has the plug-in checks:polite" in cut.err
+    assert "worker that has the plug-in checks:polite" in cut.err or "no live worker has the plug-in" in cut.err
     run = json.loads(cut.out)["run_id"]
     resumed = cli("run", "--resume", run, "--json", env=package)
     assert json.loads(resumed.out)["counts"]["passed"] == 1, resumed
