@@ -45,7 +45,9 @@ def test_a_package_of_plugins_is_used(cli: Cli, package: Mapping[str, str], tmp_
     cut = cli("run", waiting, "--timeout", "5", "--json", "--judge", "null")
     assert cut.code == 4, cut
     assert "the plug-in checks:polite is not installed here" in cut.err
-    assert "worker that has the plug-in checks:polite" in cut.err or "no live worker has the plug-in" in cut.err
+    assert (
+        "worker that has the plug-in checks:polite" in cut.err or "no live worker has the plug-in" in cut.err
+    )
     run = json.loads(cut.out)["run_id"]
     resumed = cli("run", "--resume", run, "--json", env=package)
     assert json.loads(resumed.out)["counts"]["passed"] == 1, resumed
