@@ -13,6 +13,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.tree import ROOT, project_files
+from tests.support.wheels import built_wheel, unpacked
 
 OURS: Final = {"shared", "producer", "worker", "proctor"}
 EXAMPLES: Final = "examples/"
@@ -28,20 +29,14 @@ def project() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project's wheel, built without network and without an isolated environment."""
-    folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return next(folder.glob("*.whl"))
+    """The project's wheel."""
+    return built_wheel(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the unpacked wheel and, in `bin/`, the commands that an installer writes."""
-    folder = tmp_path_factory.mktemp("installed")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
+    folder = unpacked(wheel, tmp_path_factory.mktemp("installed"))
     scripts = folder / "bin"
     scripts.mkdir()
     for name, target in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"].items():
