@@ -59,35 +59,43 @@ class CheckedAnswer(NamedTuple):
     """What the model called, in OpenAI's form."""
 
 
-def judge_of(check: Callable[..., Any], prompt: CheckPrompt) -> App:
+def judge_of(check: Callable[..., Any], prompt: CheckPrompt, name: str) -> App:
     """Makes of a function that checks answers one that replies as a judge does.
 
     Args:
         check: takes the text of an answer, or this and a `CheckedAnswer`; returns a bool, a score from 0
             to 1, or one of these with a reason. It may be a coroutine.
         prompt: by which it is asked.
+        name: what it is called in errors.
     """
     takes_both = len(_parameters(check)) > 1
 
     async def waited(found: Awaitable[Any]) -> Mapping[str, Any]:
         """Asks a check that is a coroutine."""
-        return _grade(await found)
+        return _grade(await found, name)
 
     def reply(text: str) -> Any:
         answer = prompt.parts(text)
         found = check(answer.output, answer) if takes_both else check(answer.output)
-        return waited(found) if inspect.isawaitable(found) else _grade(found)
+        return waited(found) if inspect.isawaitable(found) else _grade(found, name)
 
     return reply
 
 
-def _grade(found: Any) -> Mapping[str, Any]:
+def _grade(found: Any, name: str) -> Mapping[str, Any]:
     """Writes what a function found as judges do.
 
-    >>> _grade((False, "too long")), _grade(0.5)
+    Raises:
+        TypeError: it is no verdict.
+
+    >>> _grade((False, "too long"), "short"), _grade(0.5, "short")
     ({'reason': 'too long', 'score': 0.0}, {'reason': '', 'score': 0.5})
     """
-    score, reason = found if isinstance(found, tuple) else (found, "")
+    score, reason = found if isinstance(found, tuple) and len(found) == 2 else (found, "")  # noqa: PLR2004 - a pair
+    if not isinstance(score, int | float) or not 0 <= score <= 1:
+        raise TypeError(
+            f"{name} returned {found!r}: return a bool, a score from 0 to 1, or one of these with a reason"
+        )
     return {"reason": str(reason), "score": float(score)}
 
 

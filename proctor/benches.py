@@ -154,6 +154,9 @@ class Bench:
     def document(self) -> dict[str, Any]:
         """Returns the bench as its file would hold it.
 
+        Raises:
+            TypeError: it holds a value that files cannot.
+
         >>> Bench("b", cases=[Case("Hi", checks=[{"contains": "hi"}])], models=["m"]).document()["test_cases"]
         [{'input': 'Hi', 'checks': [{'contains': 'hi'}]}]
         """
@@ -165,8 +168,21 @@ class Bench:
         return written
 
 
+def document_of(source: Bench | Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a bench, or the content of one, as its file would hold it.
+
+    Raises:
+        TypeError: it holds a value that files cannot.
+    """
+    return source.document() if isinstance(source, Bench) else dict(_written(source))
+
+
 def _written(value: Any) -> Any:
-    """Writes dataclasses as mappings, without fields that say nothing."""
+    """Writes dataclasses as mappings, without fields that say nothing.
+
+    Raises:
+        TypeError: a value is nothing that files can hold.
+    """
     if isinstance(value, Bench | Case | ModelConfig):
         pairs = ((each.name, getattr(value, each.name)) for each in fields(value))
         return {name: _written(given) for name, given in pairs if given not in (None, (), [])}
@@ -174,4 +190,11 @@ def _written(value: Any) -> Any:
         return {name: _written(given) for name, given in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [_written(given) for given in value]
+    if not isinstance(value, str | int | float | None):
+        hint = (
+            "call it, as in check.contains('x')"
+            if callable(value)
+            else "use text, numbers, lists or mappings"
+        )
+        raise TypeError(f"a bench cannot hold {value!r}: {hint}")
     return value

@@ -8,7 +8,7 @@ from json import dumps, loads
 from os import PathLike, fspath, urandom
 from typing import TYPE_CHECKING, Any
 
-from proctor.benches import Bench
+from proctor.benches import Bench, document_of
 from proctor.program import Option, Program, arguments_of, document, error_of, started
 from proctor.progress import progress
 from proctor.runs import ENDED, Run
@@ -144,11 +144,15 @@ def run(
 
 
 def _input(source: Source) -> tuple[list[str], str | None]:
-    """Returns the arguments that name the input, and what is read from stdin."""
-    if isinstance(source, Bench):
-        return ["-", "--kind=cases"], dumps(source.document())
-    if isinstance(source, Mapping):
-        return ["-", "--kind=cases"], dumps(source)
+    """Returns the arguments that name the input, and what is read from stdin.
+
+    Raises:
+        TypeError: it is no bench and no path, or the bench holds what JSON has no form for.
+    """
+    if isinstance(source, Bench | Mapping):
+        return ["-", "--kind=cases"], dumps(document_of(source))
+    if not isinstance(source, str | PathLike):
+        raise TypeError(f"the source is {source!r}: give a Bench, the content of one as a mapping, or a path")
     return [fspath(source)], None
 
 
@@ -172,7 +176,7 @@ def _with_functions(
             raise TypeError(f"checks= need a Bench or its content as a mapping, not the path {source!s}")
         url = serving.enter_context(served(app))
         return source, {**options, "model": _name_of(app), "api_base": url, "price": "0/0"}
-    bench = dict(source.document() if isinstance(source, Bench) else source)
+    bench = document_of(source)
     configs = dict(bench.get("model_configs", {}))
 
     def serve(name: str, function: "App") -> str:
@@ -183,9 +187,11 @@ def _with_functions(
     if app is not None:
         bench["models"] = [serve(_name_of(app), app)]
     rows = list(bench.get("default_checks", ()))
+    if callable(checks):
+        raise TypeError("checks= takes several functions: write checks=[my_check]")
     for name, check in _named(checks):
         prompt = CheckPrompt(f"<{urandom(16).hex()}>")
-        judge = serve(f"check.{name}", judge_of(check, prompt))
+        judge = serve(f"check.{name}", judge_of(check, prompt, name))
         rows.append({"rubric": name, "name": name, "model": judge, "prompt": str(prompt)})
     return {**bench, "model_configs": configs, **({"default_checks": rows} if rows else {})}, options
 

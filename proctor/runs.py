@@ -290,9 +290,11 @@ class Run:
 
         Raises:
             GateError: one does not hold.
-            ValueError: it is no requirement.
+            ValueError: there is none, or one is not written as a requirement.
             ProctorError: it names no metric of the run.
         """
+        if not requirements:
+            raise ValueError("name a requirement, such as pass_rate>=0.9")
         gates = [f"--fail-on={broken_by(requirement)}" for requirement in requirements]
         judged = document(["watch", self.id, "-q", *gates], accepts=ENDED)["gates"]
         if missed := [gate["text"] for gate in judged if not gate["met"]]:
@@ -340,12 +342,12 @@ def broken_by(requirement: str) -> str:
     """Returns the gate that fails when a requirement does not hold.
 
     Raises:
-        ValueError: it is no requirement.
+        ValueError: it is not written as one.
 
     >>> broken_by("pass_rate >= 90%"), broken_by("cost_usd<2")
     ('pass_rate<90%', 'cost_usd>=2')
     """
     found = REQUIREMENT.fullmatch(requirement)
     if found is None:
-        raise ValueError(f"{requirement!r} is no requirement: write it as pass_rate>=0.9")
+        raise ValueError(f"{requirement!r} is not a requirement: write it as pass_rate>=0.9")
     return f"{found['metric']}{BROKEN_BY[found['relation']]}{found['bound']}"
