@@ -20,6 +20,12 @@ from shared.errors import WrongInput
 ID_CHARS: Final = 60
 """The longest label that becomes an id."""
 _YAML_CHAT: Final = re.compile(r"\s*- role:")
+_LATE: Final = "beside other prompts it stays a text: promptfoo sends it as messages once it is rendered"
+"""Why a conversation that is one only once it is rendered is listed."""
+_DUMPED: Final = re.compile(
+    r"\{\{-?\s*(?:messages|chat|conversation|history|prompt)\s*\|\s*(?:dump|tojson)[^}]*\}\}"
+)
+"""A prompt that is a variable with messages, by the names that they have."""
 _IMAGE: Final = re.compile(r"(?:data:image/[\w+]+;base64,)?\{\{\s*(\w+)\s*\}\}")
 
 
@@ -69,6 +75,8 @@ class PromptWriter:
         """What a prompt sends, with the keys of a prompt."""
         if template.is_code:
             return _code(template)
+        if late_messages(template) and self.note:
+            self.note(_LATE)
         written = messages_in(template.raw) if not (self.before or self.behind) else None
         if written is None:
             return {"user": self._text(template.raw)}
@@ -154,6 +162,7 @@ def late_messages(template: PromptTemplate) -> bool:
     """Returns whether a prompt is a conversation only once it is rendered."""
     raw = template.raw.strip()
     is_list = raw.startswith("[") and '"role"' in raw and is_nunjucks(raw)
+    is_list = is_list or _DUMPED.fullmatch(raw) is not None
     return not template.is_code and is_list and messages_in(template.raw) is None
 
 

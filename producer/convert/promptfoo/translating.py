@@ -255,18 +255,14 @@ class _Translation:
         self, prompts: list[Prompt], models: list[str | ModelEntry], variables: KnownVariables
     ) -> tuple[list[Prompt], list[str | ModelEntry]]:
         """Prompts and models, where providers have system messages."""
-        systems = dict[str, str]()
-        for provider, name in self.models:
-            if system := system_of(provider):
-                if (
-                    not prompts
-                    or any(map(has_system, prompts))
-                    or any(each.prompts for each in self.suite.tests)
-                ):
-                    reason = "its prompts have one of their own, are code, or are chosen by tests"
-                    self.leave(provider.place, f"system message of {provider.label or provider.id}", reason)
-                else:
-                    systems[name] = to_jinja(system, variables) if is_nunjucks(system) else system
+        is_chosen = any(each.prompts for each in self.suite.tests)
+        given = [(each, name, system_of(each)) for each, name in self.models]
+        systems = {name: to_jinja(system, variables) for _, name, system in given if system}
+        if systems and (is_chosen or not prompts or any(map(has_system, prompts))):
+            for provider in (each for each, _, system in given if system):
+                reason = "its prompts have one of their own, are code, or are chosen by tests"
+                self.leave(provider.place, f"system message of {provider.label or provider.id}", reason)
+            return prompts, models
         return with_systems(prompts, models, systems) if systems else (prompts, models)
 
     def _model(self, provider: Provider) -> str | ModelEntry | None:
@@ -295,6 +291,10 @@ class _Translation:
         prompts = list[Prompt]()
         for each in self.suite.prompts:
             note = partial(self.leave, each.place, f"prompt {each.label or each.raw}")
+            if late_messages(each):
+                note(
+                    "beside other prompts it stays a text: promptfoo sends it as messages once it is rendered"
+                )
             try:
                 prompts.append(writer.prompt(each, note))
                 self.prompts.append((each, prompts[-1].id or f"prompt-{len(prompts)}"))
