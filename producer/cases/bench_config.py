@@ -554,7 +554,7 @@ def _of_data_files(
     found = [read_rows(file, columns, problems) for file in files]
     for here, each in placed:
         if isinstance(each, CaseSource) and each.returns == "promptfoo":
-            found.append(_of_promptfoo(beside, code.rows(here, each)))
+            found.append(_of_promptfoo(beside, config, each.threshold, code.rows(here, each)))
         elif isinstance(each, CaseSource):
             found.append(cases_of_rows(str(each.named), code.rows(here, each), as_written, columns, problems))
     for cases in found:
@@ -565,11 +565,13 @@ def _of_data_files(
     problems.attempt(partial(columns.refuse_unused, beside.root.at("columns")))
 
 
-def _of_promptfoo(beside: _Beside, rows: Iterator[InputRow]) -> Iterator[tuple[Place, CaseEntry]]:
+def _of_promptfoo(
+    beside: _Beside, config: BenchConfig, threshold: float | None, rows: Iterator[InputRow]
+) -> Iterator[tuple[Place, CaseEntry]]:
     """Yields the cases that tests of promptfoo are."""
     from producer.convert.promptfoo.translating import cases_of  # noqa: PLC0415 - only for such tests
 
-    return cases_of(beside.config or Path("bench.yaml"), rows)
+    return cases_of(beside.config or Path("bench.yaml"), rows, threshold, config.default_checks or ())
 
 
 def _validators(

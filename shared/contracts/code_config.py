@@ -135,10 +135,15 @@ class CaseSource(Code):
 
     returns: Literal["cases", "promptfoo"] = "cases"
     """Whether it returns cases as benches have them, or promptfoo's tests (`{vars, assert}`)."""
+    threshold: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None
+    """The mean score from which a test of promptfoo passes that has none; null: each assertion must pass."""
 
     @model_validator(mode="after")
     def _is_file(self) -> Self:
         """Refuses what is no file of code."""
+        if self.threshold is not None and self.returns == "cases":
+            text = "threshold is for promptfoo's tests: cases have at_least"
+            raise PydanticCustomError("misplaced", "{text}", {"text": text, "key": "threshold"})
         if self.named is None:
             raise PydanticCustomError("code", "no code that makes cases: write python: tests.py:function")
         return self

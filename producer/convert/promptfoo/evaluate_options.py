@@ -1,11 +1,13 @@
-"""Translates how a promptfoo configuration is run into the settings of a bench."""
+"""Translates how a promptfoo configuration is run: settings, and the programs that write its tests."""
 
 from collections.abc import Callable
 from typing import Any, Final
 
-from producer.convert.promptfoo.suite import Suite
+from producer.convert.promptfoo.providers import script_of
+from producer.convert.promptfoo.suite import Suite, Test
 from producer.convert.promptfoo.written import WrittenRunOptions, read
 from producer.load.problems import Place
+from shared.contracts.code_config import CaseSource
 
 MOST_CONCURRENCY: Final = 100
 
@@ -48,3 +50,27 @@ def whole(value: Any) -> int:
     (3, 0, 0)
     """
     return int(value) if isinstance(value, int | float | str) and str(value).isdigit() else 0
+
+
+def to_sources(suite: Suite, leave: Callable[[Place, str, str], None]) -> tuple[list[Test], list[CaseSource]]:
+    """Returns the tests of a configuration, and the programs that write others.
+
+    Args:
+        suite: the configuration.
+        leave: lists programs that are not run.
+    """
+    found, sources = list[Test](), list[CaseSource]()
+    for test in suite.tests:
+        script = script_of(test.code) if test.code else None
+        if script:
+            given: dict[str, Any] = {script.language: script.path, "returns": "promptfoo"}
+            given |= {"config": dict(test.options)} if test.options else {}
+            threshold = suite.default.threshold
+            given |= {} if threshold is None else {"threshold": threshold}
+            sources.append(CaseSource(**given))
+        elif test.code:
+            reason = "only Python, JavaScript and TypeScript are run: write it as one of them"
+            leave(test.place, f"tests {test.code}", reason)
+        else:
+            found.append(test)
+    return found if found or sources else [Test(suite.place)], sources

@@ -19,7 +19,7 @@ from producer.convert.promptfoo.checks import (
     is_graded_by_default,
     to_check,
 )
-from producer.convert.promptfoo.evaluate_options import to_settings, whole
+from producer.convert.promptfoo.evaluate_options import to_settings, to_sources, whole
 from producer.convert.promptfoo.functions import Functions, to_transform
 from producer.convert.promptfoo.graders import Graders
 from producer.convert.promptfoo.named_files import FILE
@@ -30,7 +30,7 @@ from producer.convert.promptfoo.prompt_templates import (
     late_messages,
     parsed_messages,
 )
-from producer.convert.promptfoo.providers import free_name, name_of, named, script_of, to_model, tools_of
+from producer.convert.promptfoo.providers import free_name, name_of, named, to_model, tools_of
 from producer.convert.promptfoo.reading import read_suite, read_tests
 from producer.convert.promptfoo.suite import (
     Assertion,
@@ -54,7 +54,6 @@ from producer.load.problems import Path as DocumentPath
 from producer.load.yaml_text import comments_above
 from shared.contracts.case_config import BenchConfig, CaseEntry, ModelEntry, RunSettings
 from shared.contracts.cases import MAX_ID_CHARS
-from shared.contracts.code_config import CaseSource
 from shared.contracts.prompts import Prompt
 from shared.errors import WrongInput
 from shared.templates.template_rendering import render
@@ -89,23 +88,28 @@ def convert(file: ForeignFile) -> Conversion:
     return Conversion(bench, translation.left, translation.comments, files, places)
 
 
-def cases_of(bench: Path, rows: Iterable[InputRow]) -> Iterator[tuple[Place, CaseEntry]]:
+def cases_of(
+    bench: Path, rows: Iterable[InputRow], threshold: float | None = None, checks: Sequence[Any] = ()
+) -> Iterator[tuple[Place, CaseEntry]]:
     """Translates tests that a program wrote for a bench.
 
     Args:
         bench: its file.
         rows: the tests.
+        threshold: the mean score from which one passes that has none; None: each assertion must.
+        checks: those of all cases.
 
     Raises:
         InputError: something of them has no counterpart.
     """
     file = ForeignFile(bench, bench.parent)
     tests, left = read_tests(file, rows)
-    suite = Suite(file.place, None, [], [], tests, Test(file.place), {}, {}, {})
+    default = Test(file.place, threshold=threshold)
+    suite = Suite(file.place, None, [], [], tests, default, {}, {}, {})
     translation = _Translation(suite, left)
     variables = Combinations(suite, translation.leave)
     for at, each in enumerate(each for test in tests for each in variables.of(test)):
-        case = translation.case(each, at, [])
+        case = translation.case(each, at, checks)
         for found in left:
             raise found.place.error(f"{found.what}: {found.reason}", "return cases in the keys of benches")
         if case is not None:
@@ -144,7 +148,7 @@ class _Translation:
     def bench(self, name: str) -> BenchConfig:
         """Translates all."""
         suite = self.suite
-        tests, sources = self._tests()
+        tests, sources = to_sources(suite, self.leave)
         case_variables = Combinations(replace(suite, tests=tests), self.leave)
         combinations = [each for test in tests for each in case_variables.of(test)]
         affixed = self._affixed(combinations)
@@ -157,8 +161,8 @@ class _Translation:
         prompts, models = self._with_systems(prompts, models, variables)
         self._name_echo()
         defaults = self._default_checks(variables)
-        if sources and (defaults is None or late or suite.default.threshold is not None):
-            reason = "prompts and assertions that are made for each test, and thresholds, need written tests"
+        if sources and (defaults is None or late):
+            reason = "prompts and assertions that are made for each test need written tests"
             self.leave(suite.place.at("tests"), "tests of code", reason)
         chats = {id(each): self._chat(late[0], each) for each in affixed} if is_late else {}
         cases = list[CaseEntry]()
@@ -206,22 +210,6 @@ class _Translation:
                 self.comments[bench] = (*found, *self.comments.get(bench, ()))
         notes = dict.fromkeys((*self.suite.notes, *self.notes, *self.graders.notes))
         self.comments[()] = (*notes, *self.comments.get((), ()))
-
-    def _tests(self) -> tuple[list[Test], list[CaseSource]]:
-        """The tests, and the programs that write others."""
-        found, sources = list[Test](), list[CaseSource]()
-        for test in self.suite.tests:
-            script = script_of(test.code) if test.code else None
-            if script:
-                given: dict[str, Any] = {script.language: script.path, "returns": "promptfoo"}
-                given |= {"config": dict(test.options)} if test.options else {}
-                sources.append(CaseSource(**given))
-            elif test.code:
-                reason = "only Python, JavaScript and TypeScript are run: write it as one of them"
-                self.leave(test.place, f"tests {test.code}", reason)
-            else:
-                found.append(test)
-        return found if found or sources else [Test(self.suite.place)], sources
 
     def _models(self) -> list[str | ModelEntry]:
         """The models, each once."""

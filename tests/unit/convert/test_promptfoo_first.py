@@ -264,14 +264,15 @@ def test_providers_are_models(provider: object, model: object, tmp_path: Path) -
 def test_tests_of_code_are_made_when_the_bench_is_read(tmp_path: Path) -> None:
     file = tmp_path / "promptfooconfig.json"
     tests = [{"path": "file://made.py:tests", "config": {"most": 2}}, "made.js"]
-    file.write_text(json.dumps({"providers": ["echo"], "prompts": ["Say {{word}}"], "tests": tests}))
+    written = {"providers": ["echo"], "prompts": ["Say {{word}}"], "tests": tests}
+    file.write_text(json.dumps({**written, "defaultTest": {"threshold": 0.5}}))
 
     found = convert(ForeignFile(file, tmp_path))
 
     bench = found.bench.model_dump(mode="json", exclude_unset=True)
     assert bench["test_cases_file"] == [
-        {"python": "made.py:tests", "returns": "promptfoo", "config": {"most": 2}},
-        {"javascript": "made.js", "returns": "promptfoo"},
+        {"python": "made.py:tests", "returns": "promptfoo", "config": {"most": 2}, "threshold": 0.5},
+        {"javascript": "made.js", "returns": "promptfoo", "threshold": 0.5},
     ]
     assert (bench["prompts"], found.left) == ([{"user": "Say {{word}}"}], [])
 
@@ -286,6 +287,13 @@ def test_tests_of_promptfoo_that_code_returns_are_cases(tmp_path: Path) -> None:
 
     assert [case.vars for case in cases] == [{"word": "a"}, {"word": "b"}]
     assert cases[0].checks == [{"contains": "{{word}}", "ignore_case": True}]
+    [case, _] = [case for _, case in cases_of(bench, rows, 0.5)]
+    assert case.at_least == 0.5
+    rows[0].value["assert"] = []
+    thresholds = [
+        [each.at_least for _, each in cases_of(bench, rows, 0.5, checks)] for checks in ([], ["json"])
+    ]
+    assert thresholds == [[None, None], [0.5, 0.5]]
     rows[0].value["assert"] = [{"type": "python", "value": "True"}]
     with pytest.raises(InputError, match=r"made\.py\[0\].*assertion python"):
         list(cases_of(bench, rows))
