@@ -91,7 +91,7 @@ class BenchCode:
             except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
                 where = Place(found.name, line=getattr(error, "lineno", None) or 1)
                 text = getattr(error, "msg", str(error))
-                raise where.error(f"not valid Python: {text}", "python -m py_compile FILE") from None
+                raise where.error(f"not valid Python: {text}", f"python -m py_compile {found.name}") from None
         return CodeFile(
             name.language,
             PurePath(name.file).name,
@@ -132,6 +132,9 @@ class BenchCode:
             here = Place(f"{file.name}[{at}]")
             if not isinstance(each, dict):
                 raise here.error(f"not an object ({shown(each)})", "a case is an object: input: …")
+            if "assert" in each and source.returns == "cases":
+                how = f"add returns: promptfoo beside {file.language}"
+                raise here.error("assert is a key of promptfoo's tests", how)
             yield InputRow(here, each)
 
     def _call(  # noqa: PLR0917 - two calls, above

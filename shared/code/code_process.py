@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from functools import cache
@@ -51,6 +51,8 @@ was lost with other calls, one of which may have ended it; what came is no answe
 _NUMBER: Final = re.compile(rb'\{"id": ?(\d{1,18}),')
 """How each answer begins."""
 _REST_BYTES: Final = 1 << 16
+_VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
+"""What is probably a variable of the environment."""
 
 
 class CodeFailedError(Exception):
@@ -93,6 +95,7 @@ class CodeProcess:
         memory_bytes: int = MEMORY_BYTES,
     ) -> None:
         self._name = file.name
+        self._withheld = environment.keys() - listed_variables(file, environment).keys()
         self._most = MOST_CASES_BYTES if role == "cases" else MOST_REPLY_BYTES
         self._own = ExitStack()
         if beside is None:
@@ -183,7 +186,7 @@ class CodeProcess:
             if found is None or found.done() or not found.set_running_or_notify_cancel():
                 continue  # given up by its caller
             if "error" in reply:
-                found.set_exception(_failure(self._name, reply, is_unusable=number == _LOAD))
+                found.set_exception(_failure(self._name, reply, self._withheld, is_unusable=number == _LOAD))
             else:
                 found.set_result(reply["value"])
         return ""
@@ -214,15 +217,21 @@ class CodeProcess:
                 self._last_words.append(line)
 
 
-def _failure(name: str, reply: Mapping[str, Any], *, is_unusable: bool) -> CodeFailedError:
-    """Makes the error that a reply says."""
+def _failure(
+    name: str, reply: Mapping[str, Any], withheld: Collection[str], *, is_unusable: bool
+) -> CodeFailedError:
+    """Makes the error that a reply says; it also names a variable in it that the code is not given."""
+    said = str(reply["error"])
+    where = f" (line {reply['line']})" if reply.get("line") else ""
+    lacked = next((each for each in _VARIABLE.findall(said) if each in withheld), "")
+    how = f"; {lacked} is set, but code gets it only with env: [{lacked}]" if lacked else ""
     failure: Failure = (
         "lost" if reply.get("is_connection") else "invalid" if reply.get("is_invalid") else "raised"
     )
     failure = "unusable" if is_unusable else failure
     status = reply.get("status")
     return CodeFailedError(
-        f"{name}: {reply['error']}",
+        f"{name}: {said}{where}{how}",
         failure,
         status=status if isinstance(status, int) else 0,
         wait_s=reply.get("wait_s"),

@@ -24,6 +24,7 @@ function failure(error) {
   const code = error?.code ?? error?.cause?.code ?? '';
   return {
     error: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
+    line: path ? Number(String(error?.stack).split(path + ':')[1]?.match(/^\d+/)?.[0] ?? 0) : 0,
     status: Number.isInteger(status) ? status : 0,
     is_connection: /^(E[A-Z]+|UND_ERR_\w+)$/.test(code) && !code.startsWith('ERR_'),
     wait_s: Number.isFinite(wait) ? wait : null,
@@ -64,6 +65,7 @@ console.log = console.info = console.debug = console.error;
 process.on('unhandledRejection', (error) => console.error(error));
 let target = null;
 let role = '';
+let path = '';
 for await (const line of readline.createInterface({ input: process.stdin })) {
   if (target) {
     void one(JSON.parse(line), target, role);
@@ -71,7 +73,7 @@ for await (const line of readline.createInterface({ input: process.stdin })) {
   }
   try {
     const start = JSON.parse(line);
-    role = start.role;
+    ({ role, path } = start);
     target = await load(start);
   } catch (error) {
     answer({ id: LOAD, ...failure(error) });

@@ -18,6 +18,8 @@ from types import ModuleType
 from typing import Any
 
 REPLIES_FD = 3
+MODULE = "proctor_code"
+"""What the file is called as a module."""
 LOAD = 0
 """The number that answers whether the file was loaded."""
 THREADS = 64
@@ -29,6 +31,10 @@ USUAL = {
     "check": "get_assert",
 }
 """What functions are called whose name is not given, by what they are for."""
+
+
+class NoFunctionError(Exception):
+    """The file has no such function."""
 
 
 def answer(reply: dict[str, Any]) -> None:
@@ -58,11 +64,11 @@ def load(path: str, name: str, role: str) -> Callable[..., Any]:
         role: what it is for, as in `USUAL`.
     """
     sys.path.insert(0, os.path.dirname(path))  # noqa: PTH120 - pathlib is not needed for a word
-    spec = importlib.util.spec_from_file_location("proctor_code", path)
+    spec = importlib.util.spec_from_file_location(MODULE, path)
     if spec is None or spec.loader is None:
         raise ImportError(path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules["proctor_code"] = module
+    sys.modules[MODULE] = module
     spec.loader.exec_module(module)
     if role == "check":
         return lambda called, *given: (found := chosen(module, called or name, role))(*accepted(found, given))
@@ -82,8 +88,9 @@ def chosen(module: ModuleType, name: str, role: str) -> Callable[..., Any]:
     for step in name.split("."):
         found = getattr(found, step, None)
     if not callable(found):
-        has = f"it has {', '.join(own)}" if own else "it has none"
-        raise LookupError(f"no function {name}: {has}")  # noqa: TRY004 - a name is missing
+        file = os.path.basename(str(module.__file__))  # noqa: PTH119 - pathlib is not needed for a word
+        has = f"it has {', '.join(own)}; {file}:{own[0]} names one" if own else "it has none"
+        raise NoFunctionError(f"no function {name}: {has}")
     usable: Callable[..., Any] = found
     return usable
 
@@ -109,8 +116,11 @@ def failure(error: BaseException) -> dict[str, Any]:
     headers = getattr(replied, "headers", None) or {}
     wait = str(headers.get("retry-after") or headers.get("Retry-After") or "")
     words = "".join(traceback.format_exception_only(error)).strip() or type(error).__name__
+    file = getattr(sys.modules.get(MODULE), "__file__", None)
+    lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == file]
     return {
-        "error": words,
+        "error": str(error) if isinstance(error, NoFunctionError) else words,
+        "line": lines[-1] if lines else None,
         "status": status if isinstance(status, int) else 0,
         "is_connection": isinstance(error, OSError),
         "wait_s": float(wait) if wait.replace(".", "", 1).isdecimal() else None,
@@ -132,6 +142,8 @@ async def serve(function: Callable[..., Any], lines: "asyncio.Queue[bytes]") -> 
                 value = await loop.run_in_executor(threads, lambda: function(*arguments))
                 if inspect.isawaitable(value):
                     value = await value
+            if inspect.isgenerator(value):
+                value = await loop.run_in_executor(threads, list, value)
         except BaseException as error:  # noqa: BLE001 - whatever it raises is its answer, `sys.exit` too
             answer({"id": call["id"], **failure(error)})
         else:

@@ -216,7 +216,19 @@ def test_code_has_the_listed_variables_only() -> None:
             FailureReason.SERVER_ERROR,
             "a.py: no",
         ),
-        ("def call_api(prompt): return {'tokenUsage': {}}", FailureReason.INVALID_REPLY, "no text"),
+        (
+            "def call_api(prompt): return {'tokenUsage': {}, 'text': 'Hi'}",
+            FailureReason.INVALID_REPLY,
+            "a.py returned no text: its object has tokenUsage, text; output is what is read",
+        ),
+        (
+            "def call_api(prompt): pass",
+            FailureReason.INVALID_REPLY,
+            "a.py returned nothing: return a text, or {output: …}",
+        ),
+        ("def one(): ...\ndef two(): ...", FailureReason.REFUSED, "a.py: no function call_api"),
+        ("def one(): ...\ndef two(): ...", FailureReason.REFUSED, "; a.py:one names one"),
+        ("\ndef call_api(prompt):\n    return int('x')", FailureReason.REFUSED, "'x' (line 3)"),
     ],
 )
 def test_what_code_does_wrong_has_a_reason(source: str, reason: FailureReason, words: str) -> None:
@@ -225,6 +237,22 @@ def test_what_code_does_wrong_has_a_reason(source: str, reason: FailureReason, w
         ask(code_file("a.py", source), timeout_s=0.5)
     assert failed.value.reason is reason, failed.value.message
     assert words in failed.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.py", "import os\ndef call_api(prompt): return os.environ['MINE_TOKEN']"),
+        ("a.js", "module.exports = () => { throw new Error('set MINE_TOKEN') }"),
+    ],
+)
+def test_a_variable_that_is_set_but_not_listed_is_named(name: str, source: str) -> None:
+    """Where an error names it: people have it in their shell, and wonder why the code has not."""
+    environment = {"PATH": "/usr/bin:/usr/local/bin", "MINE_TOKEN": "tok-0123456789"}
+    with pytest.raises(
+        UpstreamError, match=r"MINE_TOKEN is set, but code gets it only with env: \[MINE_TOKEN\]"
+    ):
+        ask(code_file(name, source), environment)
 
 
 def test_a_call_that_fails_leaves_the_others_alone() -> None:

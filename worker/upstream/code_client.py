@@ -223,6 +223,9 @@ def answer_of(name: str, returned: object) -> ModelAnswer:
     """
     if isinstance(returned, str):
         return ModelAnswer(returned)
+    if returned is None:
+        what = f"{name} returned nothing: return a text, or {{output: …}}"
+        raise CallFailedError(what, reason="invalid_reply")
     try:
         found = msgspec.convert(returned, _Returned)
     except msgspec.ValidationError as error:
@@ -230,6 +233,9 @@ def answer_of(name: str, returned: object) -> ModelAnswer:
         raise CallFailedError(what, reason="invalid_reply") from None
     if found.error:
         raise CallFailedError(f"{name}: {_text(found.error)}", status=found.status)
+    if found.output is None and not (found.refusal or found.tool_calls) and isinstance(returned, dict):
+        what = f"{name} returned no text: its object has {', '.join(returned) or 'no keys'}"
+        raise CallFailedError(f"{what}; output is what is read", reason="invalid_reply")
     usage = found.token_usage or _TokenUsage()
     return ModelAnswer(
         None if found.output is None else _text(found.output),

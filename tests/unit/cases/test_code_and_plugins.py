@@ -42,6 +42,12 @@ def chat(context):
 def cases(config):
     return [{"country": name, "checks": ["json"]} for name in config["names"]]
 
+def more(config):
+    yield from cases(config)
+
+def foreign():
+    return [{"vars": {"country": "Peru"}, "assert": [{"type": "is-json"}]}]
+
 def wrong(context):
     raise KeyError("country")
 """
@@ -114,7 +120,10 @@ def test_prompts_and_cases_are_made_at_submit(tmp_path: Path) -> None:
         tmp_path,
         models=["m", {"name": "own", "python": "app.py", "env": ["A_TOKEN"], "config": {"k": 1}}],
         prompts=[{"python": "made.py:ask", "config": {"end": "?"}}, {"id": "c", "python": "made.py:chat"}],
-        test_cases_file=[{"python": "made.py:cases", "config": {"names": ["France", "Peru"]}}],
+        test_cases_file=[
+            {"python": "made.py:cases", "config": {"names": ["France"]}},
+            {"python": "made.py:more", "config": {"names": ["Peru"]}},
+        ],
         test_cases=[{"vars": {"country": "Chad"}}],
     )
     items = list(found.items())
@@ -171,7 +180,10 @@ def test_code_needs_permission_before_it_is_read(tmp_path: Path) -> None:
     ("more", "words"),
     [
         ({"prompts": [{"python": "made.py:wrong"}]}, "made.py: KeyError: 'country'"),
-        ({"prompts": [{"python": "made.py:nosuch"}]}, "no function nosuch: it has ask, chat, cases, wrong"),
+        (
+            {"prompts": [{"python": "made.py:nosuch"}]},
+            "made.py: no function nosuch: it has ask, chat, cases, more, foreign, wrong; made.py:ask",
+        ),
         ({"prompts": [{"python": "made.py"}]}, "no function create_prompt"),
         ({"prompts": [{"python": "../made.py"}]}, "leads out of the folder"),
         ({"prompts": [{"python": "made.txt"}]}, "no python file ('made.txt'); write provider.py, or"),
@@ -179,6 +191,10 @@ def test_code_needs_permission_before_it_is_read(tmp_path: Path) -> None:
         ({"prompts": [{"user": "Hi", "env": ["A"]}]}, "env is for code"),
         ({"prompts": [{"plugin": "nosuch"}]}, "no plug-in 'nosuch' of proctor.prompts is installed here"),
         ({"test_cases_file": {"python": "made.py:ask"}}, "made.py: "),
+        (
+            {"test_cases_file": {"python": "made.py:foreign"}},
+            "made.py[0]: assert is a key of promptfoo's tests; add returns: promptfoo beside python",
+        ),
         (
             {"models": [{"name": "m", "python": "app.py", "env": ["PROCTOR_REDIS_URL"]}]},
             "not the name of a var",
