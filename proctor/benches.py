@@ -194,7 +194,7 @@ def _written(value: Any) -> Any:
         hint = (
             "call it, as in check.contains('x')"
             if callable(value)
-            else "use text, numbers, lists or mappings"
+            else "use texts, numbers, lists or mappings"
         )
         raise TypeError(f"a bench cannot hold {value!r}: {hint}")
     return value

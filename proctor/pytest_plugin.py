@@ -240,7 +240,11 @@ def _described(row: Row) -> str:
     if row.output is not None:
         lines.append(f"answer: {_cut(row.output)}")
     lines += _differences(row.result.get("differences") or {})
-    lines += [f"check {each.name}: {each.reason}" for each in row.checks if each.passed is False]
+    lines += [
+        f"check {each.name}: {each.reason}"
+        for each in row.checks
+        if each.passed is False and each.reason not in row.reason
+    ]
     run, item = row.line["run_id"], row.item_id
     return "\n".join([*lines, f"proctor show {run} {item}"])
 
