@@ -1,7 +1,8 @@
 """A foreign data set: its records, read with their places, and the cases that are made of them."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -33,6 +34,9 @@ _TABLES: Final = frozenset({".csv", ".tsv"})
 _LISTS: Final = ("goldens", "testCases", "test_cases")
 """Keys of an object that has a data set in one of them."""
 _LINED: Final = frozenset({".jsonl", ".ndjson"})
+
+_FORMAT: Final = re.compile(r"(\{\{|\}\}|\{[^{}]*\})")
+_BRACES: Final = {"{{": "{", "}}": "}"}
 
 Check = dict[str, Any]
 T = TypeVar("T")
@@ -93,7 +97,32 @@ def literal(text: str) -> str:
     >>> literal("Paris"), literal("{{x}}")
     ('Paris', "{{ '{' }}{{ '{' }}x}}")
     """
-    return text.replace("{", "{{ '{' }}") if is_template(text) else text
+    return text.replace("{", "{{ '{' }}") if is_template(text) or text.endswith("{") else text
+
+
+def filled(
+    template: str, field_of: Callable[[str], str | None], escaped: Callable[[str], str] = literal
+) -> str:
+    """Fills in a template of Python's `str.format`.
+
+    Args:
+        template: the text with its fields.
+        field_of: what stands in the place of a field; None: it stays as it is.
+        escaped: writes what is between fields.
+
+    >>> filled("{a} of {{b}} {c}", {"a": "{{ a }}"}.get)
+    '{{ a }} of {b} {c}'
+    """
+    parts, plain = [""], ""
+    for part in _FORMAT.split(template):
+        is_field = part[:1] == "{" and part not in _BRACES
+        found = field_of(part[1:-1]) if is_field else None
+        if found is None:
+            plain += _BRACES.get(part, part)
+        else:
+            parts += [escaped(plain), found]
+            plain = ""
+    return "".join([*parts, escaped(plain)])
 
 
 def any_of(checks: Sequence[Check], name: str) -> Check:
@@ -145,16 +174,16 @@ class DataSet:
         self.outputs.append(checked(OutputRow, known, place))
 
     def leave(self, place: Place, what: str, reason: str) -> None:
-        """Lists something that benches do not have; of many alike, the first with their number."""
-        self._left.setdefault((what, reason), []).append(place)
+        """Lists something that benches do not have; of many places alike, the first with their number."""
+        places = self._left.setdefault((what, reason), [])
+        if place not in places[-1:]:
+            places.append(place)
 
     def conversion(
         self,
         models: Sequence[str] = (),
         *,
         name: str = "",
-        system_prompt: str | None = None,
-        prompt: str = "{{ input }}",
         **more: Any,
     ) -> Conversion:
         """Makes the bench.
@@ -162,8 +191,6 @@ class DataSet:
         Args:
             models: those that are known; empty: `echo`, to be replaced.
             name: of the bench; empty: that of the file.
-            system_prompt: the system message of all cases, if there is one.
-            prompt: the template of the user message.
             more: other keys of the bench.
 
         Raises:
@@ -173,9 +200,7 @@ class DataSet:
         if not self.cases:
             raise InputError(f"{self.file.path}: no cases in it", hint="name a file with samples")
         given: dict[str, Any] = {"name": name or stem, "models": list(models) or [ECHO], **more}
-        given["prompts"] = [Prompt(user=prompt)]
-        if system_prompt:
-            given["system_prompt"] = system_prompt
+        given.setdefault("prompts", [Prompt(user="{{ input }}")])
         if len(self.cases) > INLINE_CASES:
             given["test_cases_file"] = [f"{stem}.cases.jsonl"]
             self.files[f"{stem}.cases.jsonl"] = _lines(self.cases)

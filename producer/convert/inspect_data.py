@@ -9,16 +9,15 @@ from typing import Any, Final
 import msgspec
 
 from producer.cases.bench_files import read_source
-from producer.convert.data_set import DATA_BYTES, Check, DataSet, any_of, literal, records_of, typed
+from producer.convert.data_set import DATA_BYTES, DataSet, records_of, typed
+from producer.convert.inspect_checks import CHOICE, Question, Scorers
+from producer.convert.inspect_solvers import Solvers, letters_of
 from producer.convert.report import Conversion, ForeignFile
 from producer.load.problems import InputRow, Place
 from producer.load.source import Source
-from shared.contracts.case_config import RunSettings
+from shared.contracts.case_config import RepeatRule, RunSettings
 from shared.errors import InputError
 
-CHOOSE: Final = "Answer with one of these choices. Your last line is ANSWER: LETTER, one of {}."
-CHOOSE_SEVERAL: Final = "Answer with all right choices. Your last line is ANSWER: LETTERS, one or more of {}."
-"""What is added to a question with choices, as the solver `multiple_choice` does."""
 _READABLE: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _HEADER: Final = "header.json"
 _START: Final = "_journal/start.json"
@@ -95,29 +94,31 @@ class Sample(msgspec.Struct):
     attachments: dict[str, str] | None = None
 
 
-class _Arguments(msgspec.Struct):
-    """The arguments of scorers and solvers that are translated."""
-
-    ignore_case: Any = True
-    location: Any = "end"
-    numeric: Any = False
-    template: Any = None
-    model: Any = None
-    partial_credit: bool = False
-
-
 class _Named(msgspec.Struct):
     """A scorer or solver with its arguments."""
 
     name: str = ""
     solver: str = ""
-    options: _Arguments | None = None
-    params: _Arguments | None = None
+    options: dict[str, Any] | None = None
+    params: dict[str, Any] | None = None
 
-    @property
-    def given(self) -> _Arguments:
-        """Its arguments."""
-        return self.options or self.params or _Arguments()
+
+class _Role(msgspec.Struct):
+    """A model with a part in the evaluation."""
+
+    model: str
+
+
+class _Roles(msgspec.Struct):
+    """The parts that models have; the grader may be several."""
+
+    grader: _Role | list[_Role] | None = None
+
+
+class _Config(msgspec.Struct):
+    """How samples were evaluated."""
+
+    epochs_reducer: list[str] | None = None
 
 
 class _Spec(msgspec.Struct):
@@ -126,12 +127,23 @@ class _Spec(msgspec.Struct):
     task: str = ""
     model: str = ""
     scorers: list[_Named] | None = None
+    model_generate_config: dict[str, Any] = {}
+    model_roles: _Roles | None = None
+    config: _Config = msgspec.field(default_factory=_Config)
+
+    @property
+    def judge(self) -> str:
+        """The model that grades where a scorer names none."""
+        grader = self.model_roles and self.model_roles.grader
+        graders = grader if isinstance(grader, list) else [grader] if grader else []
+        return graders[0].model if graders else self.model
 
 
 class _Plan(msgspec.Struct):
     """How samples were solved."""
 
     steps: list[_Named] = []
+    config: dict[str, Any] = {}
 
 
 class Log(msgspec.Struct):
@@ -169,23 +181,30 @@ def convert_log(file: ForeignFile) -> Conversion:
         InputError: it is broken.
     """
     log, place = _read_log(file), Place(str(file.path))
-    data = DataSet(file)
-    samples = log.samples or []
-    scorers = log.eval.scorers or [_Named(name) for name in (samples[0].scores if samples else None) or ()]
-    for each in scorers:
-        if each.name not in _SCORERS:
-            data.leave(place, f"scorer {each.name}", "it is code of the task: write it as a check")
+    data, samples = DataSet(file), log.samples or []
+    scorers = Scorers(data, place, log.eval.judge)
+    solved = Solvers(data, place, [sample.metadata or {} for sample in samples])
+    solved.read([(step.solver or step.name, step.params or {}) for step in log.plan.steps])
+    named = log.eval.scorers or [_Named(name) for name in (samples[0].scores if samples else None) or ()]
     ids = {(sample.id, sample.epoch) for sample in samples}
     for sample in samples:
         if sample.epoch == 1 or (sample.id, 1) not in ids:
-            _add_case(data, sample, place, scorers)
+            _add_case(sample, _place_of(sample, file), named, scorers, solved)
         if sample.output is not None and sample.output.choices:
             _record(data, sample, log.eval.model, place)
-    system, prompt = _solved(log.plan.steps, data, place)
     epochs = max((sample.epoch for sample in samples), default=1)
-    more = {"config": RunSettings(repeat=epochs)} if epochs > 1 else {}
+    settings = scorers.settings
+    if epochs > 1:
+        repeat = _repeat(epochs, log.eval.config.epochs_reducer or [], data, place)
+        settings["config"] = settings.get("config", RunSettings()).model_copy(update={"repeat": repeat})
+    params = solved.params({**log.eval.model_generate_config, **log.plan.config})
     name = log.eval.task or file.path.stem
-    return data.conversion([log.eval.model], name=name, system_prompt=system, prompt=prompt, **more)
+    return data.conversion([log.eval.model], name=name, params=params, **solved.prompts, **settings)
+
+
+def _place_of(sample: Sample, file: ForeignFile) -> Place:
+    """Where a sample of a log is."""
+    return Place(str(file.path), case=str(sample.id))
 
 
 def convert_data_set(file: ForeignFile) -> Conversion:
@@ -195,12 +214,26 @@ def convert_data_set(file: ForeignFile) -> Conversion:
         InputError: a record is no sample.
     """
     data, records = DataSet(file), records_of(file)
+    scorers, solved = Scorers(data, Place(str(file.path))), Solvers(data, Place(str(file.path)), [])
     samples = [(row.place, _sample(row)) for row in records]
     for place, sample in samples:
-        assumed = "choice" if sample.choices else "includes"
-        _add_case(data, sample, place, [_Named(assumed)] if sample.target else [])
-        data.leave(place, "scorer", f"it is chosen in the task's code: `{assumed}` is assumed")
-    return data.conversion()
+        named = [_Named(CHOICE if sample.choices else "includes")] if sample.target else []
+        _add_case(sample, place, named, scorers, solved)
+    kinds = sorted({CHOICE if sample.choices else "includes" for _, sample in samples})
+    data.comments.append(f"the scorer is chosen in the task's code: {' and '.join(kinds)} assumed")
+    return data.conversion(**scorers.settings)
+
+
+def _repeat(epochs: int, reducers: Sequence[str], data: DataSet, place: Place) -> int | RepeatRule:
+    """How often each case is asked, and how many of its answers have to pass."""
+    least = {"max": 1, "mode": epochs // 2 + 1}
+    for name in reducers:
+        if found := re.fullmatch(r"at_least_(\d+)", name):
+            least[name] = int(found[1])
+        if name not in {"mean", *least} or len(reducers) > 1 or (name == "mode" and epochs % 2 == 0):
+            data.leave(place, f"reducer {name}", "cases pass by a number of answers: see `repeat`")
+    needed = least.get(reducers[0]) if reducers else None
+    return RepeatRule.model_validate({"times": epochs, "pass": needed}) if needed else epochs
 
 
 def _sample(row: InputRow) -> Sample:
@@ -257,40 +290,28 @@ def _read_log(file: ForeignFile) -> Log:
         ) from None
 
 
-def _add_case(data: DataSet, sample: Sample, place: Place, scorers: Sequence[_Named]) -> None:
+def _add_case(
+    sample: Sample, place: Place, named: Sequence[_Named], scorers: Scorers, solved: Solvers
+) -> None:
     """Adds the case of a sample."""
+    data = scorers.data
     for key in ("files", "sandbox", "setup"):
         if getattr(sample, key):
             data.leave(place, key, "models here have no sandbox: ask the agent over HTTP")
     given: dict[str, Any] = {"id": None if sample.id is None else data.unique(str(sample.id))}
+    targets = [sample.target] if isinstance(sample.target, str) else sample.target
+    letters = letters_of(sample.choices or ())
+    asked = Question(targets, letters, solved.has_several(targets))
     if isinstance(sample.input, str):
-        given["input"] = _text(sample.input, sample) + _listed(sample)
+        given["input"] = solved.listed(_text(sample.input, sample), sample.choices or (), asked)
     else:
         given["messages"] = [_message(each, sample, data, place) for each in sample.input]
-        if sample.choices:
-            data.leave(place, "choices of a conversation", "add them to its last message")
-    checks = [check for each in scorers if (check := _check_of(each, sample)) is not None]
-    data.add(place, **given, metadata=sample.metadata, checks=checks)
-
-
-def _listed(sample: Sample) -> str:
-    """The choices of a question, as they stand below it."""
-    if not sample.choices:
-        return ""
-    letters = _letters(sample)
-    lines = "\n".join(f"{letter}) {text}" for letter, text in zip(letters, sample.choices, strict=True))
-    asked = CHOOSE_SEVERAL if _is_of_several(sample) else CHOOSE
-    return f"\n\n{lines}\n\n{asked.format(', '.join(letters))}"
-
-
-def _letters(sample: Sample) -> list[str]:
-    """The letters of its choices."""
-    return [chr(ord("A") + at) for at in range(len(sample.choices or ()))]
-
-
-def _is_of_several(sample: Sample) -> bool:
-    """Whether several of its choices are right together."""
-    return isinstance(sample.target, list) and len(sample.target) > 1
+        if sample.choices or solved.is_templated:
+            data.leave(place, "choices or template of a conversation", "write them into its last message")
+    found = (scorers.check(each.name, each.options or each.params or {}, asked) for each in named)
+    checks = [check for check in found if check is not None]
+    variables = {**solved.variables(sample.metadata or {}), **scorers.variables(checks, asked)}
+    data.add(place, **given, vars=variables, metadata=sample.metadata, checks=checks)
 
 
 def _message(message: _Message, sample: Sample, data: DataSet, place: Place) -> dict[str, Any]:
@@ -338,105 +359,3 @@ def _record(data: DataSet, sample: Sample, model: str, place: Place) -> None:
         reasoning=_text(message.content, sample, REASONING) if is_listed else None,
         tool_calls=[_call(each) for each in message.tool_calls or ()],
     )
-
-
-def _solved(steps: Sequence[_Named], data: DataSet, place: Place) -> tuple[str | None, str]:
-    """The system message and the template of the user's, by the solvers of a log."""
-    system, prompt = None, "{{ input }}"
-    for step in steps:
-        template = str(step.given.template or "")
-        match step.solver or step.name:
-            case "system_message" if template:
-                system = template
-            case "prompt_template" if "{prompt}" in template:
-                prompt = "{{ input }}".join(map(literal, template.split("{prompt}")))
-            case "generate" | "multiple_choice":
-                pass
-            case other:
-                data.leave(place, f"solver {other}", "it is code: write what it adds into the prompt")
-    return system, prompt
-
-
-def _check_of(scorer: _Named, sample: Sample) -> Check | None:
-    """A scorer as a check of the target of a sample."""
-    make, targets = _SCORERS.get(scorer.name), sample.target
-    texts = [targets] if isinstance(targets, str) else targets
-    if make is None or not any(texts):
-        return None
-    if scorer.name == "match" and scorer.given.numeric:
-        make = _number
-    if scorer.name == "choice" and _is_of_several(sample):
-        return {"regex": _all_letters(texts, _letters(sample)), "name": scorer.name}
-    return any_of([make(text, scorer.given) for text in texts], scorer.name)
-
-
-def _includes(target: str, given: _Arguments) -> Check:
-    """The target is somewhere in the answer."""
-    return {"contains": literal(target)} | ({} if given.ignore_case is False else {"ignore_case": True})
-
-
-def _match(target: str, given: _Arguments) -> Check:
-    """The target is at one end of the answer; punctuation around it does not matter."""
-    flags = "" if given.ignore_case is False else "(?i)"
-    text = _escaped(target.strip())
-    places = {"begin": rf"\A\W*{text}", "exact": rf"\A\W*{text}\W*\Z", "any": text}
-    return {"regex": flags + places.get(str(given.location), rf"{text}\W*\Z")}
-
-
-def _escaped(text: str) -> str:
-    """A text as a pattern that people can read."""
-    return re.escape(text).replace(r"\ ", " ")
-
-
-def _number(target: str, _: _Arguments) -> Check:
-    """The number in the answer."""
-    return {"number": target}
-
-
-def _exact(target: str, _: _Arguments) -> Check:
-    """The answer is the target."""
-    return {"equals": literal(target), "ignore_case": True, "normalize": True}
-
-
-def _answer(target: str, _: _Arguments) -> Check:
-    """The answer says which, in the form that is asked for."""
-    return {"regex": rf"(?i)ANSWER\s*:\s*\(?{_escaped(target)}(?!\w)"}
-
-
-def _all_letters(right: Sequence[str], letters: Sequence[str]) -> str:
-    """A pattern of answers that name the right letters, in any order, and no others."""
-    wrong = "".join(letter for letter in letters if letter not in right)
-    named = "".join(f"(?=[A-Z ,]*{_escaped(letter)})" for letter in right)
-    return rf"(?i)ANSWER\s*:{named}" + (f"(?![A-Z ,]*[{wrong}])" if wrong else "")
-
-
-def _graded(target: str, given: _Arguments) -> Check:
-    """A judge compares the answer with the target."""
-    criterion = f"The output says what this expert answer says, or meets this criterion: {target}"
-    partial = {"partial": 0.5} if given.partial_credit else {}
-    choices = {"correct": 1, **partial, "incorrect": 0}
-    return {"rubric": literal(criterion), "choices": choices, **_judge(given)}
-
-
-def _fact(target: str, given: _Arguments) -> Check:
-    """A judge compares the facts."""
-    return {"factuality": literal(target), **_judge(given)}
-
-
-def _judge(given: _Arguments) -> Check:
-    """Who grades, where the scorer names it: one model, or several of which most decide."""
-    several = given.model if isinstance(given.model, list) else [given.model]
-    names = [each for each in several if isinstance(each, str)]
-    return {"model": names[0]} if len(names) == 1 else {"models": names} if names else {}
-
-
-_SCORERS: Final = {
-    "includes": _includes,
-    "match": _match,
-    "exact": _exact,
-    "answer": _answer,
-    "choice": _answer,
-    "model_graded_qa": _graded,
-    "model_graded_fact": _fact,
-}
-"""Scorers of Inspect, by name; all others are code."""
