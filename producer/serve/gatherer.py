@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 from threading import Event
@@ -16,7 +17,7 @@ from producer.serve.micro_runs import MicroRuns, ServedTurn
 from producer.serve.turn_bodies import AcceptedTurn
 from shared.clock import now_ms
 from shared.codecs.live_pieces import LivePiece
-from shared.ledger.calls import AWAY
+from shared.ledger.calls import AWAY, FORESEEN
 
 GATHER_S: Final = 0.005
 """Shortest time between the starts of two micro-runs; a single turn is submitted at once."""
@@ -43,7 +44,8 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-class Waiting(NamedTuple):
+@dataclass(slots=True)
+class Waiting:
     """The turns of one request, and the futures that it awaits."""
 
     turns: Sequence[AcceptedTurn]
@@ -51,7 +53,7 @@ class Waiting(NamedTuple):
     """Set when they are submitted, and before the results: `run.index` of each."""
     results: "asyncio.Future[Sequence[ServedTurn]]"
     is_kept: bool
-    """Whether the results are kept for later requests."""
+    """Whether the results are kept for later requests; set, too, when the caller waits no longer."""
     on_piece: Callable[[LivePiece], None] | None
     """Takes pieces of the answer to a single turn while it is written."""
     accepted_ms: int
@@ -203,14 +205,11 @@ class Gatherer:
         """Submits the turns of some requests."""
         turns = [turn for request in requests for turn in request.turns]
         accepted_ms = [request.accepted_ms for request in requests for _ in request.turns]
-        is_kept = any(request.is_kept for request in requests)
         is_heard = any(request.on_piece for request in requests)
         run = self._runs.next_run()
         self._under_way[run] = _UnderWay(requests)  # it may end before its submit returns
         try:
-            await self._in_thread(
-                partial(self._runs.submit, run, turns, accepted_ms, is_kept=is_kept, is_heard=is_heard)
-            )
+            await self._in_thread(partial(self._runs.submit, run, turns, accepted_ms, is_heard=is_heard))
         except Exception as error:  # noqa: BLE001 - its callers are told, and further turns are submitted
             self._fail(run, error)
             return
@@ -333,7 +332,10 @@ def _name(run: str, requests: Sequence[Waiting]) -> None:
 
 
 def _warn(error: Exception) -> None:
-    logger.warning("serve cannot read", extra={"reason": str(error)})
+    if isinstance(error, FORESEEN):
+        logger.warning("serve cannot read", extra={"reason": str(error)})
+    else:
+        logger.error("serve goes on after an error", exc_info=error)
 
 
 def _seen(future: "asyncio.Future[Any]") -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -40,23 +40,21 @@ from producer.serve.replies import (
     refused,
     reply,
 )
-from producer.serve.thread_requests import decide_only, names_etag, read_thread, remove_thread
+from producer.serve.thread_requests import decide_only, names_etag, read_thread, remove_thread_soon
 from producer.serve.tokens import Tokens
 from producer.serve.turn_bodies import MOST_TURNS, AcceptedTurn, read_turns
 from producer.service_documents import SubmitDocument
+from shared.codecs.live_pieces import LivePiece
 from shared.contracts.live_turns import LiveRun
-from shared.errors import InfrastructureError, InputError, ProctorError, RunStateError, UnknownRunError
+from shared.errors import InfrastructureError, InputError, ProctorError, UnknownRunError
 from shared.kinds import Kind, all_kinds
 from shared.ledger import Keep
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json"})
 """What is answered without a token."""
-NAMESPACE: Final = "namespace"
+NAMESPACE: Final = web.RequestKey("namespace", str)
 FILE: Final = "input"
 """What a body is called that is submitted as a run and has no name."""
-REMOVALS: Final = 40
-REMOVAL_PAUSE_S: Final = 0.05
-"""A thread is removed while no turn of its namespace is being decided; this often it is tried."""
 
 logger = logging.getLogger(__name__)
 
@@ -211,16 +209,17 @@ class Service:
         """Decides turns, and waits for the decisions."""
         gatherer, waits, deadline_s = self._open_gatherer(request), _waits(request), self._deadline_s(request)
         body = read_turns(await self._body(request, deadline_s))
+        if not waits:
+            waiting = self._accept(gatherer, body.turns, is_kept=True)
+            ids = await _within(waiting.ids, deadline_s)
+            return self._late(waiting, deadline_s) if ids is None else reply(AcceptedReply(ids), 202)
         if wants_events(request):
             if body.is_list:
                 raise InputError("body: events are of one turn", hint="send a turn, or take JSON")
             [turn] = body.turns
             return await self._streamed(request, gatherer, turn, deadline_s, lambda found, _: of_turn(found))
-        if not waits:
-            accepted = self._accepted(gatherer.accept(body.turns, is_kept=True))
-            return reply(AcceptedReply(await accepted.ids), 202)
-        waiting = self._accepted(gatherer.accept(body.turns))
-        found = await _decided(waiting, deadline_s)
+        waiting = self._accept(gatherer, body.turns)
+        found = await _within(waiting.results, deadline_s)
         if found is None:
             return self._late(waiting, deadline_s)
         return of_turns(found) if body.is_list else of_turn(found[0])
@@ -228,33 +227,33 @@ class Service:
     async def turn(self, request: web.Request) -> web.Response:
         """Answers how a turn ended for whose decision nobody waited."""
         runs = self._gatherers[request[NAMESPACE]].runs
-        found = await asyncio.to_thread(runs.kept_result, path_of(request).turn)
+        async with self._deadline(request):
+            found = await asyncio.to_thread(runs.kept_result, path_of(request).turn)
         return of_turn(found) if found else reply(b'{"status":"pending"}', 202)
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         """Decides the turn of a packet, as the document's server does."""
         gatherer, deadline_s = self._open_gatherer(request), self._deadline_s(request)
         packet, turn = read_packet(await self._body(request, deadline_s))
-        found: Sequence[ServedTurn]
         if packet.is_stored and wants_events(request):
             return await self._streamed(request, gatherer, turn, deadline_s, partial(_of_packet, packet))
         if not packet.is_stored:
             policy = self._options.summary_policy
-            found = [await asyncio.to_thread(decide_only, self._access, request[NAMESPACE], turn, policy)]
-            ids = [f"{uuid4()}.0"]
-        else:
-            waiting = self._accepted(gatherer.accept([turn]))
-            decided = await _decided(waiting, deadline_s)
-            if decided is None:
-                return self._late(waiting, deadline_s)
-            found, ids = decided, await waiting.ids
-        return _of_packet(packet, found[0], ids[0])
+            async with self._deadline(request):
+                found = await asyncio.to_thread(decide_only, self._access, request[NAMESPACE], turn, policy)
+            return _of_packet(packet, found, f"{uuid4()}.0")
+        waiting = self._accept(gatherer, [turn])
+        decided = await _within(waiting.results, deadline_s)
+        if decided is None:
+            return self._late(waiting, deadline_s)
+        [id_], [found] = await waiting.ids, decided
+        return _of_packet(packet, found, id_)
 
     async def thread(self, request: web.Request) -> web.Response:
         """Answers the state of a thread."""
-        found = await asyncio.to_thread(
-            read_thread, self._access, request[NAMESPACE], path_of(request).thread
-        )
+        thread = path_of(request).thread
+        async with self._deadline(request):
+            found = await asyncio.to_thread(read_thread, self._access, request[NAMESPACE], thread)
         if names_etag(request.headers.get(hdrs.IF_NONE_MATCH, ""), found.etag):
             return web.Response(status=304, headers={hdrs.ETAG: f'"{found.etag}"'})
         return reply(found, headers={hdrs.ETAG: f'"{found.etag}"'})
@@ -263,17 +262,9 @@ class Service:
         """Removes a thread."""
         condition = request.headers.get(hdrs.IF_MATCH, "*")
         thread = path_of(request).thread
-        for attempt in range(REMOVALS):
-            try:
-                await self._within_deadline(
-                    request, partial(remove_thread, self._access, request[NAMESPACE], thread, condition)
-                )
-                return web.Response(status=204)
-            except RunStateError:  # turns of others are being decided, which takes some milliseconds
-                if attempt == REMOVALS - 1:
-                    raise
-                await asyncio.sleep(REMOVAL_PAUSE_S)
-        raise AssertionError("the last attempt returns or raises")
+        async with self._deadline(request):
+            await remove_thread_soon(self._access, request[NAMESPACE], thread, condition)
+        return web.Response(status=204)
 
     async def submit_run(self, request: web.Request) -> web.Response:
         """Submits a file as a run: the body is its content."""
@@ -283,9 +274,8 @@ class Service:
         kind = next((each for each in all_kinds() if each.name == query.kind), None)
         if kind is None and query.kind is not None:
             raise web.HTTPBadRequest(reason=f"kind is one of {', '.join(map(str, all_kinds()))}")
-        submitted = await self._within_deadline(
-            request,
-            partial(
+        async with self._deadline(request):
+            submitted = await asyncio.to_thread(
                 _submit_content,
                 self._access,
                 content,
@@ -293,8 +283,7 @@ class Service:
                 kind=kind,
                 name=query.name,
                 idempotency_key=key,
-            ),
-        )
+            )
         await asyncio.to_thread(self._options.on_run, submitted.kind)
         location = f"/v1/runs/{submitted.run}"
         return reply(SubmitDocument.of(submitted), 202, headers={hdrs.LOCATION: location})
@@ -302,7 +291,8 @@ class Service:
     async def run(self, request: web.Request) -> web.Response:
         """Answers the document of a run."""
         run = await self._own_run(request)
-        document = await api_async.report(self._access, run)
+        async with self._deadline(request):
+            document = await api_async.report(self._access, run)
         return reply(as_json(document).encode())
 
     async def run_events(self, request: web.Request) -> web.StreamResponse:
@@ -339,24 +329,31 @@ class Service:
 
     async def _body(self, request: web.Request, within_s: float) -> bytes:
         """Reads the body of a request, which a caller has to send within its deadline."""
-        # Most come with the head, and a timer would be a tenth of the work.
-        if request.content.is_eof():
-            return await request.read()
         try:
+            # Most come with the head, and a timer would be a tenth of the work.
+            if request.content.is_eof():
+                return await request.read()
             async with asyncio.timeout(within_s):
                 return await request.read()
         except TimeoutError:
             raise web.HTTPRequestTimeout(reason="the body did not come within the deadline") from None
+        except web.RequestPayloadError:
+            raise web.HTTPBadRequest(reason="the body is not encoded as its headers say") from None
 
-    async def _within_deadline(self, request: web.Request, call: Callable[[], T]) -> T:
-        """Makes a call that waits for a Redis that is away; its caller waits no longer than the deadline."""
+    @asynccontextmanager
+    async def _deadline(self, request: web.Request) -> AsyncIterator[None]:
+        """Ends what waits for Redis at the deadline of a caller.
+
+        Raises:
+            HTTPGatewayTimeout: it is over.
+        """
         deadline_s = self._deadline_s(request)
         try:
             async with asyncio.timeout(deadline_s):
-                return await asyncio.to_thread(call)
+                yield
         except TimeoutError:
             raise web.HTTPGatewayTimeout(
-                reason=f"Redis did not answer within {deadline_s:g} s; it may still be done"
+                reason=f"Redis did not answer within {deadline_s:g} s; a change may still be made"
             ) from None
 
     async def _own_run(self, request: web.Request) -> str:
@@ -366,7 +363,8 @@ class Service:
             UnknownRunError: there is none, or it is of another namespace.
         """
         run = path_of(request).run
-        info = await asyncio.to_thread(self._access.impatient_store.info, run)
+        async with self._deadline(request):
+            info = await asyncio.to_thread(self._access.impatient_store.info, run)
         if info.namespace != request[NAMESPACE]:
             raise UnknownRunError(f"no run is called {run}", run=run)
         return run
@@ -375,15 +373,15 @@ class Service:
         """Returns what takes the turns of a request.
 
         Raises:
-            QueueFullError: too many turns wait.
             DrainingError: the service is about to end.
+            InputError: the request has a condition where none is read.
         """
-        gatherer = self._gatherers[request[NAMESPACE]]
         if self._is_draining:
             raise DrainingError("the service ends")
-        if gatherer.is_full:
-            raise QueueFullError(f"{gatherer.waiting:,} turns wait", hint="send again after a moment")
-        return gatherer
+        if hdrs.IF_MATCH in request.headers:
+            what = "If-Match: a turn has its condition in the body"
+            raise InputError(what, hint="send thread_memento_etag with the turn or packet")
+        return self._gatherers[request[NAMESPACE]]
 
     async def _streamed(
         self,
@@ -395,7 +393,7 @@ class Service:
     ) -> web.StreamResponse:
         """Decides a turn, and sends its answer while it is written."""
         pieces = PieceQueue()
-        waiting = self._accepted(gatherer.accept([turn], on_piece=pieces.put))
+        waiting = self._accept(gatherer, [turn], on_piece=pieces.put)
         streamed = StreamedTurn(
             waiting,
             pieces,
@@ -405,23 +403,41 @@ class Service:
         )
         return await stream(request, streamed)
 
-    def _accepted(self, waiting: Waiting) -> Waiting:
-        """Counts turns that were accepted."""
+    def _accept(
+        self,
+        gatherer: Gatherer,
+        turns: Sequence[AcceptedTurn],
+        *,
+        is_kept: bool = False,
+        on_piece: Callable[[LivePiece], None] | None = None,
+    ) -> Waiting:
+        """Accepts turns, and counts them.
+
+        Raises:
+            QueueFullError: too many turns wait.
+        """
+        if gatherer.is_full:
+            raise QueueFullError(f"{gatherer.waiting:,} turns wait", hint="send again after a moment")
+        waiting = gatherer.accept(turns, is_kept=is_kept, on_piece=on_piece)
         self._metrics.accepted(waiting)
         return waiting
 
     def _late(self, waiting: Waiting, deadline_s: float) -> web.Response:
-        """Says that turns will be decided later than their caller waits."""
+        """Says that turns will be decided later than their caller waits, or that nobody knows whether."""
         self._metrics.late(waiting)
-        ids = waiting.ids.result() if waiting.ids.done() and not waiting.ids.exception() else []
-        what = f"no decision within {deadline_s:g} s; the turns count, and are decided later"
-        return reply(ErrorReply(ServiceError("deadline", what), ids=ids), 504)
+        waiting.is_kept = True
+        if waiting.ids.done() and not waiting.ids.exception():
+            what = f"no decision within {deadline_s:g} s; the turns count, and are decided later"
+            hint = "GET /v1/turns/ID of each of the ids has the result"
+            return reply(ErrorReply(ServiceError("deadline", what, hint), ids=waiting.ids.result()), 504)
+        what = f"Redis did not take the turns within {deadline_s:g} s; they may still be decided"
+        return refused("deadline", what, 504, "send them again, with the same clientRequestId")
 
 
-async def _decided(waiting: Waiting, within_s: float) -> Sequence[ServedTurn] | None:
-    """Waits for results; None if they take longer."""
-    done, _ = await asyncio.wait([waiting.results], timeout=within_s)
-    return waiting.results.result() if done else None
+async def _within(future: "asyncio.Future[T]", seconds: float) -> T | None:
+    """Waits for what a future has; None if it takes longer."""
+    done, _ = await asyncio.wait([future], timeout=seconds)
+    return future.result() if done else None
 
 
 def _of_packet(packet: ChatPacket, found: ServedTurn, row_id: str) -> web.Response:

@@ -2,7 +2,8 @@
 
 import logging
 from datetime import UTC, datetime
-from typing import Final
+from traceback import format_tb
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -39,8 +40,8 @@ class LogLines(logging.Formatter):
             | {
                 "timestamp": datetime.fromtimestamp(record.created, UTC),
                 "level": record.levelname.lower(),
-                "event": record.getMessage(),
-                "exception": self.formatException(record.exc_info) if record.exc_info else "",
+                "event": record.getMessage().partition("\n")[0],  # asyncio shows values in the other lines
+                "exception": _where(record.exc_info),
             },
             LogLine,
         )
@@ -48,11 +49,23 @@ class LogLines(logging.Formatter):
 
 
 _encode: Final = msgspec.json.Encoder().encode
+_TALKATIVE: Final = ("aiohttp.server", "aiohttp.web")
+"""They log requests that are not HTTP, which anybody can send as often as they like, with their bytes."""
+
+
+def _where(failure: Any) -> str:
+    """Writes where an exception was raised, and its type; its text may be what a caller has sent."""
+    if not failure:
+        return ""
+    kind, _, frames = failure
+    return f"{''.join(format_tb(frames))}{kind.__name__}"
 
 
 def log_to_stderr(*, with_requests: bool) -> None:
     """Writes warnings of this process to stderr, and on demand a line for each request."""
     handler = logging.StreamHandler()
     handler.setFormatter(LogLines())
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(handler)
     logging.getLogger("producer.serve").setLevel(logging.INFO if with_requests else logging.WARNING)

@@ -45,7 +45,7 @@ class ServeMetrics:
         turns = Counter(
             "proctor_serve_turns",
             "Turns accepted; of them answered, refused (not decidable), failed (no result) and late (their "
-            "caller had left at the deadline, and they count all the same).",
+            "caller was told so at the deadline).",
             ("result",),
             registry=own,
         )
@@ -87,7 +87,7 @@ class ServeMetrics:
         waiting.results.add_done_callback(ended)
 
     def late(self, waiting: Waiting) -> None:
-        """Counts turns whose caller has left."""
+        """Counts turns whose caller was told at the deadline that there is no decision yet."""
         self._turns["late"].inc(len(waiting.turns))
 
     def page(self, accept: str) -> web.Response:

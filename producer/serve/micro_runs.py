@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from secrets import token_hex
 from typing import Any, Final, NamedTuple
 
-from msgspec import Raw, Struct, convert, to_builtins
+from msgspec import Raw, Struct, to_builtins
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
@@ -26,6 +26,7 @@ from shared.ledger.bounds import FIRST_LAYOUT, TARGETS_LAYOUT
 from shared.names import FINAL_STATES, SERVED_PREFIX, Outcome
 from shared.redaction import ID_DIGITS, Redactor, redactor_of
 from shared.runs.pages import ChunkFields, PageReader, TurnRow
+from shared.runs.patience import patiently
 
 ADOPTED_MS: Final = 60_000
 """How long ago a run must have ended that another server may have forgotten."""
@@ -64,8 +65,6 @@ class _Snapshot(Struct, kw_only=True):
     submitted_ms: int
     waited_ms: list[int]
     """How long before that each turn was accepted."""
-    is_kept: bool
-    """Whether the results are kept for later requests."""
     source: str = SOURCE
     summary_policy: str
 
@@ -111,7 +110,6 @@ class MicroRuns:
         turns: Sequence[AcceptedTurn],
         accepted_ms: Sequence[int] = (),
         *,
-        is_kept: bool = False,
         is_heard: bool = False,
     ) -> None:
         """Submits turns as a run; their order in a thread is the order in which runs are submitted.
@@ -120,7 +118,6 @@ class MicroRuns:
             run: as of `next_run`.
             turns: of one or several callers.
             accepted_ms: when each was accepted, epoch milliseconds; by default now.
-            is_kept: whether another server that folds the run keeps its results for later requests.
             is_heard: whether somebody waits to see answers while they are written.
 
         Raises:
@@ -137,7 +134,6 @@ class MicroRuns:
         snapshot = _Snapshot(
             submitted_ms=submitted_ms,
             waited_ms=[submitted_ms - each for each in accepted_ms],
-            is_kept=is_kept,
             summary_policy=self._policy,
         )
         wakes = ledger.submit_part(
@@ -200,7 +196,7 @@ class MicroRuns:
         self._access.ledger.fold(runs, self._keep)
 
     def keep_results(self, run: str, found: Iterable[tuple[int, ServedTurn]]) -> None:
-        """Keeps results for callers that did not wait, under `run.index`.
+        """Keeps results for callers that do not wait, under `run.index`.
 
         Args:
             run: their run.
@@ -213,20 +209,33 @@ class MicroRuns:
             pipeline.execute()
 
     def kept_result(self, turn_id: str) -> ServedTurn | None:
-        """Reads the result of a turn whose decision nobody waited for; None until it is decided.
+        """Reads the result of a turn whose decision nobody waits for; None until its run has ended.
 
         Raises:
             UnknownRunError: there is no such turn, or its result has expired.
+            RedisUnreachableError: Redis is away.
         """
         client = self._access.client
-        found: Any = client.get(keys.served_result_key(self.namespace, turn_id))
-        if found is not None:
-            return _kept(found)
-        run = turn_id.rpartition(".")[0]
-        namespace: Any = client.hget(keys.run_key(run), "ns") if run.startswith(SERVED_PREFIX) else None
-        if namespace is None or namespace.decode() != self.namespace:
-            raise UnknownRunError(f"there is no turn {turn_id}", run=run)
-        return None
+        return patiently(lambda: self._kept_result(turn_id), 0.0, client=client)
+
+    def _kept_result(self, turn_id: str) -> ServedTurn | None:
+        run, _, index = turn_id.rpartition(".")
+        client: Any = self._access.client
+        found = (
+            client.hmget(keys.run_key(run), "ns", "state") if run.startswith(SERVED_PREFIX) else [None] * 2
+        )
+        namespace, state = (each and each.decode() for each in found)
+        is_own = namespace == self.namespace
+        if is_own and state in FINAL_STATES:  # and not folded yet
+            for row in self._rows(run):
+                if str(row.index) == index:
+                    return served(row)
+        kept = client.get(keys.served_result_key(self.namespace, turn_id))
+        if kept is not None:
+            return _kept(kept)
+        if is_own and state not in FINAL_STATES:
+            return None
+        raise UnknownRunError(f"there is no turn {turn_id}, or its result has expired", run=run)
 
     def adopt(self, under_way: Collection[str] = ()) -> None:
         """Folds micro-runs that ended a while ago and that their server did not fold: it has gone, or failed.
@@ -246,8 +255,7 @@ class MicroRuns:
                 client.zrem(waiting, run)
                 continue
             if info.is_final and (info.finished_ms or 0) < before_ms:
-                if convert(info.snapshot, _Snapshot).is_kept:
-                    self.keep_results(run, [(row.index, served(row)) for row in self._rows(run)])
+                self.keep_results(run, [(row.index, served(row)) for row in self._rows(run)])
                 self.fold([run])
 
     def _rows(self, run: str) -> list[TurnRow]:

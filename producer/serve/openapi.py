@@ -136,14 +136,14 @@ _BODY: Final = (
     (408, "The body did not come within the deadline.", "ErrorReply"),
     (413, "The body is too large.", "ErrorReply"),
 )
-_LATE: Final = (504, "Not done before the deadline; turns count all the same.", "ErrorReply")
+_LATE: Final = (504, "Not done before the deadline; turns with `ids` count all the same.", "ErrorReply")
 _CONFLICT: Final = (409, "The thread is in another state, or the request id has other content.", "ErrorReply")
 _REFUSED: Final = (422, "The turn could not be decided.", "ErrorReply")
 _OPEN: Final[list[Any]] = []
 _TIMEOUT: Final = _parameter(
     "timeout_s",
     "query",
-    "How long to wait for decisions.",
+    "How long to wait.",
     {"type": "number", "minimum": SHORTEST_WAIT_S, "maximum": LONGEST_WAIT_S},
 )
 _THREAD: Final = _parameter("thread", "path", "Id of the thread.")
@@ -213,14 +213,15 @@ _PATHS: Final[Object] = {
     "/v1/turns/{turn}": {
         "get": {
             "operationId": "getTurn",
-            "summary": "The result of a turn that was sent with `wait=0`.",
-            "parameters": [_parameter("turn", "path", "Its id.")],
+            "summary": "The result of a turn for whose decision nobody waits.",
+            "parameters": [_parameter("turn", "path", "Its id."), _TIMEOUT],
             "responses": _answers(
                 (200, "The result.", "TurnResult"),
                 (202, "Not decided yet.", ""),
                 (404, "There is no such turn, or its time is over.", "ErrorReply"),
                 _CONFLICT,
                 _REFUSED,
+                _LATE,
                 *_ERRORS,
             ),
         }
@@ -245,11 +246,16 @@ _PATHS: Final[Object] = {
         "get": {
             "operationId": "getThread",
             "summary": "The state of a thread.",
-            "parameters": [_THREAD],
+            "parameters": [
+                _THREAD,
+                _parameter("If-None-Match", "header", "Answer 304 in this state.", {"type": "string"}),
+                _TIMEOUT,
+            ],
             "responses": _answers(
                 (200, "Its memento; the etag is also a header.", "ThreadReply"),
                 (304, "As `If-None-Match` has it.", ""),
                 (404, "There is no such thread.", "ErrorReply"),
+                _LATE,
                 *_ERRORS,
             ),
         },
@@ -291,9 +297,9 @@ _PATHS: Final[Object] = {
         "get": {
             "operationId": "getRun",
             "summary": "The document of a run.",
-            "parameters": [_RUN],
+            "parameters": [_RUN, _TIMEOUT],
             "responses": {
-                **_answers((404, "There is no such run.", "ErrorReply"), *_ERRORS),
+                **_answers((404, "There is no such run.", "ErrorReply"), _LATE, *_ERRORS),
                 "200": {"description": "As `proctor runs show --json` prints it.", "content": {JSON: _ANY}},
             },
         }
@@ -302,9 +308,9 @@ _PATHS: Final[Object] = {
         "get": {
             "operationId": "followRun",
             "summary": "The events of a run until its end, as server-sent events.",
-            "parameters": [_RUN],
+            "parameters": [_RUN, _TIMEOUT],
             "responses": {
-                **_answers((404, "There is no such run.", "ErrorReply"), *_ERRORS),
+                **_answers((404, "There is no such run.", "ErrorReply"), _LATE, *_ERRORS),
                 "200": {"description": "An event in each `data`.", "content": {"text/event-stream": _ANY}},
             },
         }

@@ -35,7 +35,7 @@ class ErrorReply(Struct, frozen=True, omit_defaults=True):
 
     error: ServiceError
     ids: list[str] | UnsetType = UNSET
-    """Ids of turns that count although their caller waits no more."""
+    """Ids of turns that count although their caller waits no more; `GET /v1/turns/ID` has the results."""
 
 
 class AcceptedReply(Struct, frozen=True):

@@ -1,6 +1,9 @@
 """Threads of a namespace over HTTP: their state, a decision that stores nothing, and their removal."""
 
+import asyncio
+from contextlib import suppress
 from secrets import token_hex
+from typing import Final
 
 from msgspec import Raw, Struct
 
@@ -10,10 +13,14 @@ from producer.serve.turn_bodies import AcceptedTurn
 from shared.clock import now_ms
 from shared.codecs.turn_batches import pack_batch
 from shared.codecs.turn_lines import expand
-from shared.errors import ProctorError
+from shared.errors import ProctorError, RunStateError
 from shared.runs import TurnRow
 from shared.runs.threads import ThreadStore
 from worker.breakpoint.thread_decider import Batch, RunPolicy, decide_thread, public_state
+
+REMOVALS: Final = 40
+REMOVAL_PAUSE_S: Final = 0.05
+"""How often a removal is tried, and the time in between: deciding turns takes some milliseconds."""
 
 
 class UnknownThreadError(ProctorError):
@@ -76,6 +83,20 @@ def remove_thread(access: Access, namespace: str, thread: str, condition: str) -
         raise ConditionError(f"the thread is at {etag}, not at {condition}")
     requests = _store(access).request_ids(namespace, {thread})
     access.ledger.forget(namespace, {thread: state}, requests)
+
+
+async def remove_thread_soon(access: Access, namespace: str, thread: str, condition: str) -> None:
+    """Removes a thread at a moment at which no turn of its namespace is being decided.
+
+    Raises:
+        RunStateError: there was none for two seconds.
+    """
+    for _ in range(REMOVALS):
+        with suppress(RunStateError):
+            await asyncio.to_thread(remove_thread, access, namespace, thread, condition)
+            return
+        await asyncio.sleep(REMOVAL_PAUSE_S)
+    raise RunStateError("turns of the namespace are being decided", hint="send again after a moment")
 
 
 def decide_only(access: Access, namespace: str, turn: AcceptedTurn, summary_policy: str) -> ServedTurn:

@@ -43,7 +43,7 @@ class Tokens:
     def namespace_of(self, authorization: str | None) -> str | None:
         """Returns the namespace of a request, by its `Authorization`; None if no token fits."""
         scheme, _, token = (authorization or "").strip().partition(" ")
-        given = (token if scheme.casefold() == BEARER else "").strip().encode()
+        given = (token if scheme.casefold() == BEARER else "").strip().encode(errors="surrogateescape")
         found = [name for token, name in self._namespaces.items() if compare_digest(given, token.encode())]
         return found[0] if found else None
 
@@ -60,7 +60,7 @@ def read_tokens(path: Path) -> Tokens:
         ConfigError: it cannot be read, or a line cannot be used.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         mode = path.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}", hint=_HINT) from None
@@ -79,7 +79,10 @@ def _of_json(path: Path, text: str) -> dict[str, str]:
         pairs = msgspec.json.decode(text, type=dict[str, str])
     except msgspec.DecodeError as error:
         raise ConfigError(f"{path}: {error}", hint=_HINT) from None
-    for namespace in pairs.values():
+    for token, namespace in pairs.items():
+        if token.split() != [token]:
+            what = "a token is empty or contains white space"
+            raise ConfigError(f"{path}: {what}", hint="requests could not be told from those without a token")
         _check(Place(str(path)), namespace)
     return pairs
 

@@ -87,6 +87,8 @@ def head_of(body: bytes, hint: str) -> BodyHead:
         if not body.isascii():
             body.decode()
         return _head(body)
+    except RecursionError:
+        raise InputError("body: is nested too deeply", hint=hint) from None
     except UnicodeDecodeError as error:
         raise InputError(f"body: byte {error.start} is not UTF-8", hint="send JSON in UTF-8") from None
     except msgspec.ValidationError as error:

@@ -3,8 +3,9 @@
 import asyncio
 import json
 import re
+import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPResponse
@@ -22,19 +23,12 @@ from tests.support.cli import Cli
 from tests.support.eventually import eventually
 from tests.support.model_server import ModelServer, Say
 from tests.support.processes import Process, Processes
+from tests.support.service_calls import Reply, ask
 from tests.support.tools import require_tool
 from tests.support.tree import ROOT
 
 SCHEMATHESIS = ROOT / "tests" / "data" / "serve_schemathesis.toml"
 PACKET = {"threadId": "chat", "message": "I decided: we go with plan B", "clientRequestId": "c1"}
-
-
-class Reply(NamedTuple):
-    """What the service answered."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: Any
 
 
 class Service(NamedTuple):
@@ -48,16 +42,7 @@ class Service(NamedTuple):
         self, method: str, path: str, body: Any = None, *, token: str | None = None, **headers: str
     ) -> Reply:
         """Makes one request; dicts are sent as JSON."""
-        place = urlsplit(self.url)
-        connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
-        sent = json.dumps(body) if isinstance(body, dict) else body
-        authorization = {"Authorization": f"Bearer {self.token if token is None else token}"}
-        connection.request(method, path, sent, {**authorization, **headers})
-        response = connection.getresponse()
-        text = response.read()
-        connection.close()
-        is_json = response.headers.get_content_type() == "application/json"
-        return Reply(response.status, dict(response.headers), json.loads(text) if is_json and text else text)
+        return ask((self.url, self.token if token is None else token), method, path, body, headers)
 
 
 def started(cli: Cli, *arguments: str) -> Service:
@@ -120,6 +105,16 @@ def test_turns_and_packets_are_decided_while_people_wait(service: Service) -> No
     logged = service.process.errors
     assert '"method":"DELETE","route":"/v1/threads/{thread}","namespace":"live","status":204' in logged
     assert not [word for word in ("plan B", "threads/chat") if word in logged]
+
+
+def test_requests_that_are_not_http_are_not_logged(service: Service) -> None:
+    """Anybody can send them, with what is nobody's business."""
+    place = urlsplit(service.url)
+    with socket.create_connection((place.hostname, place.port), 10) as raw:
+        raw.sendall(b"POST /a secret HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n")
+        assert b" 400 " in raw.recv(1000)
+    assert service.ask("GET", "/healthz").status == 200
+    assert "secret" not in service.process.errors
 
 
 def events_of(response: HTTPResponse) -> Iterator[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from producer.serve.thread_requests import ConditionError, UnknownThreadError, r
 from producer.serve.turn_bodies import AcceptedTurn
 from shared import keys
 from shared.clock import now_ms
-from shared.errors import RunStateError
+from shared.errors import RunStateError, UnknownRunError
 from shared.ledger import Keep
 from shared.ledger.bounds import HOUR_MS
 from shared.runs.served import HourTotals, ServedRow, ServedStream, Window, merged
@@ -43,12 +43,10 @@ def runs_on(
     return MicroRuns(access, "live", "guardrail", keep)
 
 
-def submitted(
-    runs: MicroRuns, turns: Sequence[AcceptedTurn], accepted_ms: Sequence[int] = (), *, is_kept: bool = False
-) -> str:
+def submitted(runs: MicroRuns, turns: Sequence[AcceptedTurn], accepted_ms: Sequence[int] = ()) -> str:
     """Submits turns; returns their run."""
     run = runs.next_run()
-    runs.submit(run, turns, accepted_ms, is_kept=is_kept)
+    runs.submit(run, turns, accepted_ms)
     return run
 
 
@@ -146,16 +144,19 @@ def test_runs_of_a_dead_server_are_adopted(
     monkeypatch.setattr(micro_runs, "ADOPTED_MS", -10_000)
     inline_worker.register()
     dead, alive = runs_on(inline_worker, redis_client), runs_on(inline_worker, redis_client)
-    ended = submitted(dead, TURNS, is_kept=True)
+    ended = submitted(dead, TURNS)
+    assert alive.kept_result(f"{ended}.0") is None
     inline_worker.work()
+    found = alive.kept_result(f"{ended}.0")
+    assert found == alive.read(ended, 3)[0], "what has ended is read where it is"
+    with pytest.raises(UnknownRunError):
+        alive.kept_result(f"{ended}.3")
     going_on = submitted(dead, TURNS)
     alive.adopt([ended])
     assert totals(redis_client).total == 0, "a server folds its own runs itself"
     alive.adopt()
     assert totals(redis_client).turns["k5"] == 3
-    kept = alive.kept_result(f"{ended}.0")
-    assert kept is not None
-    assert kept.code[:1] == "k"
+    assert alive.kept_result(f"{ended}.0") == found
     waiting = keys.served_open_key("live")
     assert redis_client.zrange(waiting, 0, -1) == [going_on.encode()]
     redis_client.delete(keys.run_key(going_on))

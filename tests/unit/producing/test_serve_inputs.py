@@ -23,12 +23,15 @@ def tokens_file(folder: Path, text: str, mode: int = 0o600) -> Path:
     return path
 
 
-@pytest.mark.parametrize("text", [f"# shops\n{GOOD} shop  # the first\n\n", f'{{"{GOOD}": "shop"}}'])
+@pytest.mark.parametrize(
+    "text", [f"# shops\n{GOOD} shop  # the first\n\n", f'{{"{GOOD}": "shop"}}', f"\ufeff{GOOD} shop"]
+)
 def test_a_token_leads_to_its_namespace(tmp_path: Path, text: str) -> None:
     """In lines or as JSON; another token, or none, leads nowhere."""
     tokens = read_tokens(tokens_file(tmp_path, text))
     assert tokens.namespace_of(f"Bearer {GOOD}") == "shop"
     assert tokens.namespace_of("Bearer other") is None
+    assert tokens.namespace_of("Bearer \udcff") is None
     assert tokens.namespace_of(None) is None
 
 
@@ -40,6 +43,8 @@ def test_a_token_leads_to_its_namespace(tmp_path: Path, text: str) -> None:
         (f"{GOOD} bad:name", "tokens:1: namespace 'bad:name' cannot be used"),
         ("# nothing", "tokens: no tokens in it"),
         ('{"x": 1}', "tokens: Expected `str`, got `int`"),
+        ('{"": "shop"}', "tokens: a token is empty or contains white space"),
+        ('{"two words": "shop"}', "tokens: a token is empty or contains white space"),
     ],
 )
 def test_a_wrong_file_of_tokens_is_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -1,0 +1,130 @@
+"""Requests to `proctor serve` in this process: deadlines, a Redis that is away, broken bodies."""
+
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from producer.access import Access
+from producer.cli.live_service import _running
+from producer.http_server import in_thread
+from producer.serve.http_service import ServeOptions
+from producer.serve.tokens import Tokens
+from shared.settings import Settings
+from tests.support.eventually import eventually
+from tests.support.inline_worker import InlineWorker
+from tests.support.redis_server import RedisServer
+from tests.support.service_calls import Reply, ask
+
+TOKEN = "a-token-of-24-characters"  # noqa: S105 - of a server in this process
+TURN = {"threadId": "t", "message": "hm"}
+SOON_S = 3.0
+"""Well before a frozen Redis is given up."""
+
+
+class Served:
+    """A service on a Redis of its own; turns are decided when the test says so.
+
+    Args:
+        url: of the service.
+        redis: its server.
+        worker: decides turns.
+    """
+
+    def __init__(self, url: str, redis: RedisServer, worker: InlineWorker) -> None:
+        self.url, self.redis, self.worker = url, redis, worker
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
+        """Makes a request."""
+        return ask((self.url, TOKEN), method, path, body, headers)
+
+    def stored(self, path: str = "/v1/turns?timeout_s=0.3") -> Reply:
+        """Sends a turn that nobody decides yet."""
+        return self.ask("POST", path, TURN)
+
+
+@pytest.fixture
+def served(new_redis_server: Callable[..., RedisServer], tmp_path: Path) -> Iterator[Served]:
+    """A service, without workers of its own."""
+    redis = new_redis_server()
+    settings = Settings.from_environment({"PROCTOR_DATA_DIR": str(tmp_path / "data")})
+    with Access(settings.override("test", redis_url=redis.url)) as access, redis.client() as client:
+        worker = InlineWorker(client)
+        access.__dict__["publisher"] = worker
+        options = ServeOptions(Tokens({TOKEN: "live"}), "guardrail", grace_s=0.1)
+        with in_thread(lambda: _running(access.connect(), options, "127.0.0.1", 0), "serve") as url:
+            worker.register()
+            yield Served(url, redis, worker)
+
+
+def test_a_turn_whose_caller_has_left_is_found_by_its_id(served: Served) -> None:
+    """The 504 has ids only of turns that are stored, and each of them leads to its result."""
+    late = served.stored()
+    assert late.status == HTTPStatus.GATEWAY_TIMEOUT
+    assert late.body["error"]["message"] == "no decision within 0.3 s; the turns count, and are decided later"
+    [turn] = late.body["ids"]
+    assert served.ask("GET", f"/v1/turns/{turn}").status == HTTPStatus.ACCEPTED
+    served.worker.work()
+
+    def folded() -> None:
+        with served.redis.client() as client:
+            assert client.keys("proctor:run:*") == []
+
+    eventually(folded, 10)
+    assert served.ask("GET", f"/v1/turns/{turn}").body["decision"] == "should"
+
+
+def test_callers_wait_no_longer_than_their_deadline_for_a_frozen_redis(served: Served) -> None:
+    """Whatever they ask; and nobody is told that a turn counts of which that is not known."""
+    packet = {**TURN, "simulate": True}
+    served.redis.freeze()
+    try:
+        for method, path, body in (
+            ("POST", "/v1/turns?wait=0&timeout_s=0.3", TURN),
+            ("POST", "/v1/turns?timeout_s=0.3", TURN),
+            ("POST", "/v1/chat?timeout_s=0.3", packet),
+            ("GET", "/v1/threads/t?timeout_s=0.3", None),
+            ("DELETE", "/v1/threads/t?timeout_s=0.3", None),
+            ("GET", "/v1/turns/served-x-1.0?timeout_s=0.3", None),
+            ("GET", "/v1/runs/r?timeout_s=0.3", None),
+            ("GET", "/v1/runs/r/events?timeout_s=0.3", None),
+        ):
+            began_s = monotonic()
+            answer = served.ask(method, path, body)
+            assert answer.status == HTTPStatus.GATEWAY_TIMEOUT, path
+            assert monotonic() - began_s < SOON_S, path
+            assert "ids" not in answer.body, path
+            assert "the turns count" not in answer.body["error"]["message"], path
+    finally:
+        served.redis.thaw()
+
+
+def test_a_redis_that_is_away_is_an_error_of_the_service(served: Served) -> None:
+    """What is asked for is answered with 503, results of turns as well."""
+    served.redis.kill()
+    for path in ("/v1/threads/t", "/v1/turns/served-x-1.0", "/v1/runs/r"):
+        answer = served.ask("GET", path)
+        assert (answer.status, answer.headers["Retry-After"]) == (HTTPStatus.SERVICE_UNAVAILABLE, "1"), path
+    served.redis.start()
+
+
+@pytest.mark.parametrize("path", ["/v1/turns", "/v1/chat"])
+@pytest.mark.parametrize("depth", [200, 900, 2_000, 20_000])
+def test_deep_documents_are_refused_or_taken(served: Served, path: str, depth: int) -> None:
+    """At no depth is the service at fault."""
+    body = b'{"threadId":"t","message":"m","meta":{"a":' + b"[" * depth + b"]" * depth + b"}}"
+    assert served.ask("POST", f"{path}?timeout_s=0.1", body).status in {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+
+
+def test_what_is_not_text_is_refused(served: Served) -> None:
+    """A token of other bytes is no known one, and a body that is not encoded as its head says is wrong."""
+    unknown = ask((served.url, "\xff"), "GET", "/v1/threads/t")
+    assert unknown.status == HTTPStatus.UNAUTHORIZED
+    broken = served.ask("POST", "/v1/turns", b"no gzip", **{"Content-Encoding": "gzip"})
+    assert (broken.status, broken.body["error"]["code"]) == (HTTPStatus.BAD_REQUEST, "bad_request")
