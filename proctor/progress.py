@@ -2,8 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
-from html import escape
+from collections.abc import Callable
 from importlib import import_module
 from shutil import get_terminal_size
 from time import monotonic
@@ -13,7 +12,8 @@ if TYPE_CHECKING:
     from proctor.following import Event
 
 CELLS: Final = 24
-"""Width of the bar."""
+"""Width of the bar, at most."""
+FEWEST_CELLS: Final = 4
 BAD: Final = {"failed": "failed", "error": "in error"}
 """Outcomes that are counted, and how they are called."""
 PLAIN_EVERY_S: Final = 30.0
@@ -50,19 +50,24 @@ def told(event: "Event") -> str:
     return " · ".join(parts)
 
 
-def _bar(event: "Event") -> str:
-    filled = CELLS * event.done // event.total if event.total else 0
-    return "█" * filled + "░" * (CELLS - filled)
+def _bar(event: "Event", cells: int) -> str:
+    """Draws a bar of at most `CELLS`; empty where there is hardly room for one."""
+    cells = min(cells, CELLS)
+    filled = cells * event.done // event.total if event.total else 0
+    return "█" * filled + "░" * (cells - filled) + " " if cells >= FEWEST_CELLS else ""
 
 
 def _on_terminal(event: "Event") -> None:
+    columns = get_terminal_size().columns - 1
     if event.name == "finished":
         line, end = str(event), "\n"
     elif event.name == "progress":
-        line, end = f"{event.run_id} {_bar(event)} {told(event)}", ""
+        text = told(event)
+        room = columns - len(f"{event.run_id}  {text}")
+        line, end = f"{event.run_id} {_bar(event, room)}{text}", ""
     else:
         return
-    sys.stderr.write(f"\r{line[: get_terminal_size().columns - 1]}\x1b[K{end}")
+    sys.stderr.write(f"\r{line[:columns]}\x1b[K{end}")
     sys.stderr.flush()
 
 
@@ -88,17 +93,18 @@ class _InNotebook:
 
     def __init__(self, display: Callable[..., Any]) -> None:
         self._display = display
+        self._escape = import_module("html").escape  # start-up: only notebooks need it
         self._shown: Any = None
 
     def __call__(self, event: "Event") -> None:
         if event.name == "finished":
-            self._show({"text/plain": str(event), "text/html": escape(str(event))})
+            self._show(str(event))
         elif event.name == "progress":
             bar = f'<progress value="{event.done}" max="{event.total}"></progress>'
-            text = f"{event.run_id} {told(event)}"
-            self._show({"text/plain": text, "text/html": f"{bar} {escape(text)}"})
+            self._show(f"{event.run_id} {told(event)}", bar)
 
-    def _show(self, forms: Mapping[str, str]) -> None:
+    def _show(self, text: str, bar: str = "") -> None:
+        forms = {"text/plain": text, "text/html": bar + self._escape(text)}
         if self._shown is None:
             self._shown = self._display(forms, raw=True, display_id=True)
         else:

@@ -40,8 +40,10 @@ def test_a_terminal_has_one_line_that_ends_with_the_result(monkeypatch: pytest.M
         f"run-1 {'█' * 6}{'░' * 18} 6 of 24 · 2 failed · 1 in error · 3.0/s · $1.50 · 0:06 left\x1b[K",
         "run-1: 21 of 24 passed, 2 failed, 1 error\x1b[K\n",
     ]
-    narrow = shown(monkeypatch, is_terminal=True, COLUMNS="20").split("\r")[1]
-    assert narrow == f"run-1 {'█' * 6}{'░' * 7}\x1b[K"
+    text = "6 of 24 · 2 failed · 1 in error · 3.0/s · $1.50 · 0:06 left"
+    for columns, line in (("80", f"run-1 {'█' * 3}{'░' * 10} {text}"), ("20", "run-1 6 of 24 · 2 f")):
+        narrow = shown(monkeypatch, is_terminal=True, COLUMNS=columns).split("\r")[1]
+        assert narrow == f"{line}\x1b[K"
 
 
 @pytest.mark.parametrize(
