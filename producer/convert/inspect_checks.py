@@ -10,7 +10,7 @@ import msgspec
 from producer.convert import inspect_scorers
 from producer.convert.data_set import Check, DataSet, any_of, filled, literal
 from producer.load.problems import Place
-from shared.contracts.case_config import RunSettings
+from shared.contracts.case_config import RepeatRule, RunSettings
 
 VALIDATORS: Final = "inspect_scorers.py"
 """The file of functions beside the bench."""
@@ -31,9 +31,10 @@ _REDUCERS: Final = frozenset({"majority", "mode"})
 """How most judges decide."""
 
 
-class _Grader(msgspec.Struct):
-    """The options of a scorer that asks judges."""
+class _Options(msgspec.Struct):
+    """The options of scorers that become checks of other kinds."""
 
+    ignore_case: bool = True
     template: str | None = None
     instructions: str | None = None
     grade_pattern: str | None = None
@@ -50,7 +51,7 @@ class _Grader(msgspec.Struct):
         return {"model": names[0]} if len(names) == 1 else {"models": names} if names else {}
 
 
-class Question(msgspec.Struct):
+class AskedSample(msgspec.Struct):
     """What scorers are given of a sample."""
 
     targets: Sequence[str]
@@ -73,34 +74,35 @@ class Scorers:
     """Functions of checks by their code."""
     _is_graded: bool = False
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The keys of the bench that the checks need."""
-        given: dict[str, Any] = {}
-        if self._functions:
-            source = inspect.getsource(inspect_scorers)
-            codes = (f"\n\ndef {name}{code}" for code, name in self._functions.items())
-            self.data.files[VALIDATORS] = "".join([source, *codes])
-            given["validators_file"] = VALIDATORS
-        if self._is_graded and self.judge:
-            given["config"] = RunSettings(judge_model=self.judge)
-        return given
+    def settings(self, repeat: int | RepeatRule = 1) -> dict[str, Any]:
+        """Returns the keys of the bench that the checks need, with the repeats of its cases."""
+        own: dict[str, Any] = {"judge_model": self.judge} if self._is_graded and self.judge else {}
+        own |= {"repeat": repeat} if repeat != 1 else {}
+        given: dict[str, Any] = {"config": RunSettings(**own)} if own else {}
+        if not self._functions:
+            return given
+        codes = (f"\n\ndef {name}{code}" for code, name in self._functions.items())
+        self.data.files[VALIDATORS] = "".join([inspect.getsource(inspect_scorers), *codes])
+        return {**given, "validators_file": VALIDATORS}
 
-    def check(self, name: str, options: Mapping[str, Any], asked: Question) -> Check | None:
+    def check(self, name: str, options: Mapping[str, Any], asked: AskedSample) -> Check | None:
         """Returns a scorer as a check; None where it has no counterpart, which is listed, or never fails."""
         if name in _COMPARED:
             return self._compared(name, options, asked)
         if name in {_FACT, _QA, "includes"}:
             if not any(asked.targets):
                 return None
+            given = msgspec.convert(
+                {key: each for key, each in options.items() if each is not None}, _Options
+            )
             if name == "includes":
-                case = {} if options.get("ignore_case") is False else {"ignore_case": True}
+                case = {"ignore_case": True} if given.ignore_case else {}
                 return any_of([{"contains": literal(each), **case} for each in asked.targets], name)
-            return self._graded(name, options, asked)
+            return self._graded(name, given, asked)
         self.data.leave(self.place, f"scorer {name}", "it is code of the task: write it as a check")
         return None
 
-    def _compared(self, name: str, options: Mapping[str, Any], asked: Question) -> Check | None:
+    def _compared(self, name: str, options: Mapping[str, Any], asked: AskedSample) -> Check | None:
         """The check of a function."""
         function = _COMPARED[name]
         known = inspect.signature(getattr(inspect_scorers, function)).parameters
@@ -117,16 +119,14 @@ class Scorers:
         called = self._functions.setdefault(code, f"{name}_{taken + 1}" if taken else name)
         return {"python": called, "name": name, **({"at_least": 0} if name == "f1" else {})}
 
-    def variables(self, checks: Sequence[Check], asked: Question) -> dict[str, Any]:
+    def variables(self, checks: Sequence[Check], asked: AskedSample) -> dict[str, Any]:
         """The variables that functions read."""
         if not any("python" in each for each in checks):
             return {}
-        is_chosen = any(each["name"] == CHOICE for each in checks)
-        return {"target": list(asked.targets), **({"letters": list(asked.letters)} if is_chosen else {})}
+        return {"target": list(asked.targets), **({"letters": list(asked.letters)} if asked.letters else {})}
 
-    def _graded(self, name: str, options: Mapping[str, Any], asked: Question) -> Check:
+    def _graded(self, name: str, given: _Options, asked: AskedSample) -> Check:
         """The check of a scorer that asks judges."""
-        given = msgspec.convert({key: each for key, each in options.items() if each is not None}, _Grader)
         for key in ("instructions", "grade_pattern"):
             if getattr(given, key):
                 self.data.leave(self.place, f"{key} of {name}", _IN_JSON)

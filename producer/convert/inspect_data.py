@@ -10,12 +10,12 @@ import msgspec
 
 from producer.cases.bench_files import read_source
 from producer.convert.data_set import DATA_BYTES, DataSet, records_of, typed
-from producer.convert.inspect_checks import CHOICE, Question, Scorers
+from producer.convert.inspect_checks import CHOICE, AskedSample, Scorers
 from producer.convert.inspect_solvers import Solvers, letters_of
 from producer.convert.report import Conversion, ForeignFile
 from producer.load.problems import InputRow, Place
 from producer.load.source import Source
-from shared.contracts.case_config import RepeatRule, RunSettings
+from shared.contracts.case_config import RepeatRule
 from shared.errors import InputError
 
 _READABLE: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -193,13 +193,12 @@ def convert_log(file: ForeignFile) -> Conversion:
         if sample.output is not None and sample.output.choices:
             _record(data, sample, log.eval.model, place)
     epochs = max((sample.epoch for sample in samples), default=1)
-    settings = scorers.settings
-    if epochs > 1:
-        repeat = _repeat(epochs, log.eval.config.epochs_reducer or [], data, place)
-        settings["config"] = settings.get("config", RunSettings()).model_copy(update={"repeat": repeat})
+    repeat = _repeat(epochs, log.eval.config.epochs_reducer or [], data, place) if epochs > 1 else 1
     params = solved.params({**log.eval.model_generate_config, **log.plan.config})
     name = log.eval.task or file.path.stem
-    return data.conversion([log.eval.model], name=name, params=params, **solved.prompts, **settings)
+    return data.conversion(
+        [log.eval.model], name=name, params=params, **solved.prompts, **scorers.settings(repeat)
+    )
 
 
 def _place_of(sample: Sample, file: ForeignFile) -> Place:
@@ -221,7 +220,7 @@ def convert_data_set(file: ForeignFile) -> Conversion:
         _add_case(sample, place, named, scorers, solved)
     kinds = sorted({CHOICE if sample.choices else "includes" for _, sample in samples})
     data.comments.append(f"the scorer is chosen in the task's code: {' and '.join(kinds)} assumed")
-    return data.conversion(**scorers.settings)
+    return data.conversion(**scorers.settings())
 
 
 def _repeat(epochs: int, reducers: Sequence[str], data: DataSet, place: Place) -> int | RepeatRule:
@@ -301,7 +300,7 @@ def _add_case(
     given: dict[str, Any] = {"id": None if sample.id is None else data.unique(str(sample.id))}
     targets = [sample.target] if isinstance(sample.target, str) else sample.target
     letters = letters_of(sample.choices or ())
-    asked = Question(targets, letters, solved.has_several(targets))
+    asked = AskedSample(targets, letters, solved.has_several(targets))
     if isinstance(sample.input, str):
         given["input"] = solved.listed(_text(sample.input, sample), sample.choices or (), asked)
     else:

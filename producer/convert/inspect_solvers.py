@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from producer.convert.data_set import DataSet, filled, literal
-from producer.convert.inspect_checks import Question
+from producer.convert.inspect_checks import AskedSample
 from producer.load.problems import Place
 from shared.contracts.prompts import Prompt
 from shared.templates.template_texts import is_template
@@ -52,10 +52,15 @@ def letters_of(choices: Sequence[str]) -> list[str]:
     return [chr(ord("A") + at) if at < _LETTERS else str(at - _LETTERS + 1) for at in range(len(choices))]
 
 
-class _Choosing(msgspec.Struct):
-    """The arguments of `multiple_choice`."""
+class _Templated(msgspec.Struct):
+    """The arguments of solvers that write."""
 
     template: str | None = None
+
+
+class _Choosing(_Templated):
+    """The arguments of `multiple_choice`."""
+
     multiple_correct: bool | None = None
     cot: bool = False
     max_tokens: int | None = None
@@ -78,7 +83,7 @@ class Solvers:
     def read(self, steps: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Takes the solvers, by name with their arguments."""
         for name, params in steps:
-            template = str(params.get("template") or "")
+            template = msgspec.convert(params, _Templated).template or ""
             if _FILE.fullmatch(template):
                 self._leave(f"template {template} of {name}", "it is a file: write its text into the prompt")
                 continue
@@ -141,7 +146,7 @@ class Solvers:
         said = self._choosing.multiple_correct
         return len(targets) > 1 if said is None else said
 
-    def listed(self, question: str, choices: Sequence[str], asked: Question) -> str:
+    def listed(self, question: str, choices: Sequence[str], asked: AskedSample) -> str:
         """A question with its choices."""
         if not choices:
             return question
