@@ -26,6 +26,8 @@ from proctor.runs import Row, Run
 SUFFIXES: Final = (".bench.yaml", ".bench.yml")
 CHARS: Final = 2_000
 """Longest prompt and answer in the report of a failure."""
+NAME_CHARS: Final = 120
+"""Longest name of a run."""
 MARKERS: Final = pytest.StashKey["TagMarkers"]()
 
 
@@ -67,7 +69,7 @@ def proctor_run(request: pytest.FixtureRequest) -> Callable[..., Run]:
     """`proctor.run`, with the test's name as the name of the run."""
 
     def run(source: following.Source, **options: Any) -> Run:
-        return following.run(source, **{"name": request.node.name, **options})
+        return following.run(source, **{"name": _run_name(request.node.name), **options})
 
     return run
 
@@ -145,24 +147,26 @@ class BenchFile(pytest.File):
             yield BenchItem.from_parent(self, name=_printable(test), listed=each)
 
     def rows_of(self, listed: Listed) -> list[Row]:
-        """Returns the results of a test; the first one that is wanted runs all that were selected."""
+        """Returns the results of a test; the first one that is wanted runs all that were selected.
+
+        Raises:
+            ProctorError: the run was refused, or the bench is another than the one that was collected.
+        """
         if self.rows is None:
             with _shared(self.config, self.path) as memory:
                 if not memory.read_text():
                     memory.write_text(json.dumps(self._run()))
-                run, tests = json.loads(memory.read_text())
+                run, tests, refusal = json.loads(memory.read_text())
+            if refusal:
+                raise ProctorError(refusal)
             rows = defaultdict[str, list[Row]](list)
             for row in Run(run).rows:
                 rows[tests[row.index]].append(row)
             self.rows = rows
         return self.rows.get(listed.test, [])
 
-    def _run(self) -> tuple[str, list[str]]:
-        """Runs what was selected; returns the run, and the test of each of its answers.
-
-        Raises:
-            ProctorError: the run was refused, or the bench is another than the one that was collected.
-        """
+    def _run(self) -> tuple[str, list[str], str]:
+        """Runs what was selected; returns the run, the test of each of its answers, and why there is none."""
         items = (each for each in self.session.items if isinstance(each, BenchItem) and each.parent is self)
         selected = {each.listed.asked for each in items}
         chosen = [each for each in self.listed if each.asked in selected]
@@ -173,10 +177,12 @@ class BenchFile(pytest.File):
                 names.flush()
                 options["only"] = names.name
                 name = f"{name}, {len(chosen):,} of {len(self.listed):,}"  # a history of its own
-            run = following.run(self.path, **{"name": name, **options})
-        if run.counts["total"] != len(chosen):
-            raise ProctorError(f"{self.path} was changed after its tests were collected")
-        return run.id, [each.test for each in chosen]
+            try:
+                run = following.run(self.path, **{"name": _run_name(name), **options})
+            except ProctorError as error:
+                return "", [], str(error)
+        changed = f"{self.path} was changed after its tests were collected"
+        return run.id, [each.test for each in chosen], changed if run.counts["total"] != len(chosen) else ""
 
 
 class BenchItem(pytest.Item):
@@ -281,6 +287,11 @@ def _printable(text: str) -> str:
     'a\\x1b[31mb\nc'
     """
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
+def _run_name(text: str) -> str:
+    """Makes of a test's name one that a run may have: a line of limited length."""
+    return _printable(text).replace("\n", " ")[:NAME_CHARS]
 
 
 def _cut(content: Any) -> str:

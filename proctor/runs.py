@@ -53,7 +53,7 @@ class CheckResult:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Row:
     """The result of one item: a case put to one model, a query, or a turn."""
 
@@ -153,6 +153,9 @@ class Row:
         """What the answer cost; None where that is not known."""
         return self.line.get("cost_usd")
 
+    def __repr__(self) -> str:
+        return f"Row({self.item_id!r}, outcome={self.outcome!r}, output={self.output!r})"
+
     def cells(self) -> dict[str, Any]:
         """Returns the row as a table has it: one value a column."""
         known = {**self.result, **self.line, "output": self.output, "reason": self.reason}
@@ -163,7 +166,7 @@ class Row:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """How run B compares with the earlier run A."""
 
@@ -184,6 +187,9 @@ class Comparison:
     def counts(self) -> Mapping[str, int]:
         """How many pairs were fixed, broken, changed, unchanged, and are in one run only."""
         return dict(self.document["counts"])
+
+    def __repr__(self) -> str:
+        return f"Comparison({str(self)!r})"
 
     def __str__(self) -> str:
         counts = self.counts

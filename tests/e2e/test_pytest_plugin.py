@@ -186,13 +186,26 @@ def test_a_broken_bench_is_a_collection_error(project: Project) -> None:
     assert "did you mean 'contains'?" in project.output
 
 
+def test_a_refused_run_is_the_failure_of_each_test(project: Project) -> None:
+    """It is tried once; every test shows why there is no run."""
+    project.write(
+        "greetings.bench.yaml", BENCH.replace("contains: hello", "rubric: polite, model: openai/gpt-4o")
+    )
+    assert project.pytest() == 1
+    assert "6 failed" in project.output
+    assert project.output.count("OPENAI_API_KEY") >= 6
+    assert project.totals() == []
+
+
 def test_other_files_and_functions_are_run_too(project: Project) -> None:
     """`--proctor` collects a file of any name; the fixture runs a function as the application."""
     (project.folder / "greetings.bench.yaml").rename(project.folder / "any.yaml")
     project.write(
         "test_app.py",
+        "import pytest\n"
         "from proctor import Bench, Case, check\n"
-        "def test_app(proctor_run):\n"
+        "@pytest.mark.parametrize('text', ['long' * 40])\n"
+        "def test_app(proctor_run, text):\n"
         "    bench = Bench('b', cases=[Case('hi', checks=[check.contains('ho')])])\n"
         "    proctor_run(bench, app=lambda text: 'ho').assert_gate('pass_rate>=1')\n",
     )

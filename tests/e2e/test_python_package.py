@@ -140,9 +140,14 @@ def test_gates_and_comparisons_are_those_of_the_program(script: Script) -> None:
         compared = second.compare(first)
         listed = [run.id for run in proctor.runs()]
         is_listed = listed == [second.id, first.id]
-        print(json.dumps([missed, dict(compared.counts), compared.is_regression, is_listed]))
+        shown = [repr(compared), repr(next(first.rows))]
+        print(json.dumps([missed, dict(compared.counts), compared.is_regression, is_listed, shown]))
     """)
-    missed, counts, is_regression, is_listed = found
+    missed, counts, is_regression, is_listed, shown = found
+    assert shown == [
+        "Comparison('no significant difference: 0 broken, 1 fixed of 2')",
+        "Row('case-0', outcome='passed', output='It is Paris.')",
+    ]
     assert missed[0][0] == "GateError"
     assert "pass rate 50.0%, at least 90% needed" in missed[0][1]
     assert missed[1][0] == "ValueError"
