@@ -77,7 +77,7 @@ class Decision:
         return bool(self.result["peakGuardrailActive"])
 
 
-class Answer(NamedTuple):
+class ServiceAnswer(NamedTuple):
     """What came to a request."""
 
     status: int
@@ -124,7 +124,7 @@ class TurnService:
         self._connection = make(place.hostname or "", place.port)
         self._socket: socket | None = None
 
-    def ask(self, turns: Sequence[bytes], within_s: float) -> Answer:
+    def ask(self, turns: Sequence[bytes], within_s: float) -> ServiceAnswer:
         """Makes one request; a connection that broke is made anew by the next one.
 
         Args:
@@ -149,7 +149,7 @@ class TurnService:
                 return self.ask(turns, within_s)
             why = getattr(broken, "strerror", None) or repr(broken)
             error = TurnError(f"{self.url}: {why}", hint="is the service up?", code="unreachable")
-            return Answer(503, None, error)
+            return ServiceAnswer(503, None, error)
 
     def interrupt(self) -> None:
         """Ends a request of another thread."""
@@ -171,7 +171,7 @@ def _place_of(url: str) -> SplitResult | None:
     return None
 
 
-def read_answer(where: str, status: int, retry_after: str | None, body: bytes) -> Answer:
+def read_answer(where: str, status: int, retry_after: str | None, body: bytes) -> ServiceAnswer:
     """Reads what came to a request.
 
     Args:
@@ -192,7 +192,7 @@ def read_answer(where: str, status: int, retry_after: str | None, body: bytes) -
             hint="is this its URL?",
             code="unexpected_answer",
         )
-    return Answer(status, document, error, read_retry_after(retry_after or ""))
+    return ServiceAnswer(status, document, error, read_retry_after(retry_after or ""))
 
 
 def outcome_of(found: object) -> Decision | TurnError | None:

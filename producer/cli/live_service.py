@@ -148,7 +148,9 @@ def serve(
         needs_key = processes or (processes is None and not access.count_workers(TURNS))
         if asked.missing is not None and needs_key:
             raise asked.missing.as_error()
-        workers.work(TURNS).wait_until_alive()
+        own = workers.work(TURNS)
+        if processes != 0:  # others start when they start
+            own.wait_until_alive()
         options = dataclasses.replace(asked.options, on_run=workers.work)
 
         async def until_signalled() -> None:

@@ -23,6 +23,8 @@ CALLERS: Final = 8
 FROZEN_S: Final = 10.0
 NOTICED_S: Final = 3.0
 """After so long a new master is promoted, and servers and workers have noticed."""
+ADOPTED_S: Final = 150.0
+"""Within this time another server keeps the results of one that was killed."""
 IDLE: Final = 10_000
 """Connections; both ends together need twice as many open files."""
 HALVES: Final = 100
@@ -86,6 +88,20 @@ def test_people_notice_a_pause_and_nothing_else(town: Town, fault: Callable[[Tow
         callers.await_more(20)
     logger.info("%s: %s, slowest %.2f s", fault.__name__, dict(callers.outcomes), callers.slowest_s)
     callers.check()
+
+
+@pytest.mark.parametrize("fault", [server_killed, worker_killed, redis_restarted, redis_frozen])
+def test_who_fetches_decisions_later_notices_a_pause_and_nothing_else(
+    town: Town, fault: Callable[[Town], None]
+) -> None:
+    """An id that was acknowledged leads to the result, unless a Redis is killed that had not written it."""
+    with Callers(town.servers, CALLERS, waits=False) as callers:
+        callers.await_more(5)
+        fault(town)
+        callers.await_more(5, ADOPTED_S)
+    logger.info("%s: %s, slowest %.2f s", fault.__name__, dict(callers.outcomes), callers.slowest_s)
+    callers.check()
+    assert fault is redis_restarted or "fetched 404" not in callers.outcomes, callers.outcomes
 
 
 def test_servers_follow_a_new_master(

@@ -19,7 +19,7 @@ import pytest
 
 from proctor import AsyncProducer, Decision, ProctorError, ProctorWarning, Producer, QueueFullError, TurnError
 from proctor.live import MOST_TURNS
-from proctor.turn_service import Answer
+from proctor.turn_service import ServiceAnswer
 from tests.support.eventually import eventually
 from tests.support.tree import ROOT
 
@@ -310,7 +310,7 @@ def test_no_defect_and_no_callback_ends_the_thread(
 ) -> None:
     """A defect of ours ends the futures; a callback may send where there is no room, and raise anything."""
     with monkeypatch.context() as defect, Producer(service.url, "x", max_waiting=1) as producer:
-        defect.setattr(Answer, "outcomes", lambda *_: 1 // 0)
+        defect.setattr(ServiceAnswer, "outcomes", lambda *_: 1 // 0)
         with pytest.raises(TurnError, match="a defect of the producer: ZeroDivisionError"):
             producer.send(TURN).result(5)
         defect.undo()

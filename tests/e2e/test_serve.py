@@ -270,6 +270,13 @@ def test_the_service_keeps_to_its_description(
     }
 
 
+def test_a_service_without_workers_of_its_own_does_not_wait_for_any(cli: Cli) -> None:
+    """With `--processes 0` it takes turns at once, for workers that start later."""
+    process = cli.start("serve", "--port", "0", "--json", "--processes", "0")
+    cli.eventually(lambda: "\n" in process.output, 25)
+    assert process.stop() == 0
+
+
 def test_a_killed_server_costs_no_turn(service: Service, cli: Cli) -> None:
     """Turns that were sent once more after `kill -9` count once, in their order, through another server."""
     other = started(cli)

@@ -46,11 +46,14 @@ class Server(NamedTuple):
         place = urlsplit(self.url)
         return place.hostname or "", place.port or 0
 
-    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    def ask(
+        self, method: str, path: str, body: object = None, within_s: float = DEADLINE_S + MARGIN_S
+    ) -> tuple[int, Any]:
         """Makes one request on a connection of its own; returns status and document."""
         headers = {"Authorization": f"Bearer {self.token}"}
-        with closing(HTTPConnection(*self.address, timeout=DEADLINE_S + MARGIN_S)) as connection:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
+        sent = body if body is None or isinstance(body, bytes) else json.dumps(body)
+        with closing(HTTPConnection(*self.address, timeout=within_s)) as connection:
+            connection.request(method, path, sent, headers)
             response = connection.getresponse()
             return response.status, json.loads(response.read() or b"null")
 
@@ -66,6 +69,8 @@ class Callers:
 
     servers: Sequence[Server]
     count: int
+    waits: bool = True
+    """Whether they wait for the decision; otherwise each fetches it with the id that it gets."""
     etags: dict[str, list[str]] = field(default_factory=dict)
     """Of the answers of each thread, in the order of its turns."""
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -101,6 +106,10 @@ class Callers:
 
         eventually(have_more, within_s)
 
+    def server(self, at: int) -> Server:
+        """Returns one of the servers."""
+        return self.servers[at % len(self.servers)]
+
     def check(self) -> None:
         """Asserts what must hold whatever happened, once nobody calls any more."""
         for thread, etags in self.etags.items():
@@ -120,10 +129,10 @@ class Callers:
     def _said(self, turn: dict[str, str], at: int) -> str:
         """Sends one turn until it has an answer."""
         while True:
-            server = self.servers[at % len(self.servers)]
             began_s = monotonic()
+            query = f"timeout_s={DEADLINE_S}" if self.waits else f"timeout_s={DEADLINE_S}&wait=0"
             try:
-                status, document = server.ask("POST", f"/v1/turns?timeout_s={DEADLINE_S}", turn)
+                status, document = self.server(at).ask("POST", f"/v1/turns?{query}", turn)
             except TimeoutError:
                 self.outcomes["late"] += 1
             except (OSError, HTTPException, ValueError):
@@ -133,5 +142,23 @@ class Callers:
                 self.slowest_s = max(self.slowest_s, monotonic() - began_s)
                 if status == HTTPStatus.OK:
                     return str(document["etag"])
+                if status == HTTPStatus.ACCEPTED and (etag := self._fetched(document["ids"][0], at)):
+                    return etag
+            at += 1
+            self._pause.wait(PAUSE_S)
+
+    def _fetched(self, turn: str, at: int) -> str | None:
+        """Asks for a turn that was acknowledged until it has its result; None if it is lost."""
+        while True:
+            try:
+                status, document = self.server(at).ask("GET", f"/v1/turns/{turn}")
+            except (OSError, HTTPException, ValueError):
+                self.outcomes["broken"] += 1
+            else:
+                self.outcomes[f"fetched {status}"] += 1
+                if status == HTTPStatus.OK:
+                    return str(document["etag"])
+                if status == HTTPStatus.NOT_FOUND:
+                    return None
             at += 1
             self._pause.wait(PAUSE_S)
