@@ -25,6 +25,9 @@ Option = str | int | float | bool | os.PathLike[str] | Sequence[str] | None
 def arguments_of(options: Mapping[str, Option]) -> list[str]:
     """Writes keyword arguments as options of the command line.
 
+    Raises:
+        TypeError: a value is nothing that a command line can have.
+
     >>> arguments_of({"max_cost": 1.5, "no_cache": True, "stream": False, "model": ["a", "b"], "judge": None})
     ['--max-cost=1.5', '--no-cache', '--model=a', '--model=b']
     """
@@ -37,8 +40,10 @@ def arguments_of(options: Mapping[str, Option]) -> list[str]:
             written.append(f"--{option}")
         elif isinstance(value, Sequence) and not isinstance(value, str):
             written += [f"--{option}={each}" for each in value]
-        else:
+        elif isinstance(value, str | int | float | os.PathLike):
             written.append(f"--{option}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
+        else:
+            raise TypeError(f"{name}= is an option of the command and cannot be {value!r}")
     return written
 
 

@@ -12,6 +12,7 @@ from proctor.app import CheckPrompt, judge_of
 BENCH = Bench("b", cases=[Case("Hi")])
 run: Any = proctor.run
 """Without its types, which would find some of the mistakes."""
+submit: Any = proctor.submit
 
 
 def with_checks(*checks: Any) -> Bench:
@@ -26,6 +27,11 @@ def with_checks(*checks: Any) -> Bench:
         (lambda: run(BENCH, app="answer"), "app= and checks= take functions, not 'answer'"),
         (lambda: run(BENCH, app=str, checks=str), r"write checks=\[my_check\]"),
         (lambda: run("b.yaml", checks=[str]), "checks= need a Bench .* not the path b.yaml"),
+        (lambda: run(BENCH, app=str, max_cost={}), r"max_cost= is an option .* cannot be \{\}"),
+        (
+            lambda: submit(BENCH, app=str),
+            "app= is an option of the command and cannot be <class 'str'>",
+        ),
         (lambda: with_checks(check.contains).document(), r"call it, as in check.contains\('x'\)"),
         (lambda: run({"vars": {1, 2}}), r"a bench cannot hold \{1, 2\}: use texts"),
         (lambda: Run("run-1").assert_gate(), "name a requirement, such as pass_rate>=0.9"),
