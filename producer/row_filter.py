@@ -1,12 +1,13 @@
-"""Filters rows by a condition: `failed and (tag = slow or latency > 2s) and not reason ~ timeout`. Pure.
+"""Filters rows of a table by a condition: `failed and (tag = slow or latency > 2s) and not cached`. Pure.
 
     condition   and, or, not, parentheses; a field alone: it has a value; a status alone: it has this one
     =  !=       one of some values, separated by commas; for numbers and times also a range, such as 0.2..0.8
-    <  <=  >  >=                                         numbers, times (350ms, 2s, 1m) and money (0.01)
+    <  <=  >  >=                                         numbers, times (350ms, 2s, 3d) and money (0.01)
     ~  !~       contains, ignoring case
     values      quoted where they have spaces, brackets or commas: reason ~ "no match"
 
-`proctor results --where` and the addresses of pages use the same language.
+`proctor results --where` and the addresses of pages use the same language. A table declares its fields: those
+of answers are in `ANSWERS`, and the list of runs has its own.
 """
 
 import re
@@ -54,8 +55,8 @@ class RowFacts(Struct, gc=False):
     is_cached: bool = False
 
 
-Test = Callable[[RowFacts], bool]
-"""Returns whether a row matches."""
+Test = Callable[[Any], bool]
+"""Returns whether a row matches, by the facts of its table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class RowFilter:
     text: str
     """As it was written."""
     fields: frozenset[str]
-    """The facts that it looks at, by their names in `RowFacts`: no others need to be read from a row."""
+    """The facts that it looks at, by their names: no others need to be read from a row."""
     matches: Test
     """Whether a row meets it."""
 
@@ -78,7 +79,7 @@ class FilterError(UsageError):
         self.column = column
 
 
-class _Unit(NamedTuple):
+class FilterUnit(NamedTuple):
     """How values of a numeric field are written."""
 
     pattern: re.Pattern[str]
@@ -86,58 +87,84 @@ class _Unit(NamedTuple):
     words: str
 
 
-class _Field(NamedTuple):
-    """A field of the language."""
+class Field(NamedTuple):
+    """A field of a table."""
 
     fact: str
-    """Its name in `RowFacts`."""
+    """Its name among the facts of a row."""
     about: str
-    unit: _Unit | None = None
+    unit: FilterUnit | None = None
     """Unit of a numeric field; None: the field is a text, or several."""
+    values: Collection[str] = ()
+    """The words that it may be; empty: any."""
+    alone: Collection[str] = ()
+    """Those of them that are a condition by themselves."""
 
 
-_NUMBER: Final = _Unit(re.compile(r"(-?\d*\.?\d+)(%?)"), {"": 1, "%": 0.01}, "a number such as 0.8 or 80%")
-_TIME: Final = _Unit(
-    re.compile(r"(\d*\.?\d+)(ms|s|m)"), {"ms": 1, "s": 1_000, "m": 60_000}, "a time such as 350ms or 2s"
+class FilterTable(NamedTuple):
+    """What the rows of a table can be filtered by."""
+
+    fields: Mapping[str, Field]
+    examples: str
+    """Some conditions, separated by commas."""
+    maps: Collection[str] = ()
+    """Facts with names of the user's: `metadata.NAME`."""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The words that are a condition by themselves, each with the fact that it is a value of."""
+        return {word: field.fact for field in self.fields.values() for word in field.alone}
+
+
+NUMBER: Final = FilterUnit(
+    re.compile(r"(-?\d*\.?\d+)(%?)"), {"": 1, "%": 0.01}, "a number such as 0.8 or 80%"
 )
-_MONEY: Final = _Unit(re.compile(r"\$?(\d*\.?\d+)()"), {"": 1}, "US dollars such as 0.01")
-FIELDS: Final[Mapping[str, _Field]] = {
-    "status": _Field("status", "word of the verdict, such as `failed_regex`; of turns the decision"),
-    "outcome": _Field("outcome", "`passed`, `failed`, `error`, `skipped`, `decided`"),
-    "reason": _Field("reason", "why it did not pass"),
-    "error": _Field("error", "code of an error, such as `upstream_timeout`"),
-    "model": _Field("model", "model that answered"),
-    "id": _Field("id", "id of the case, query or message"),
-    "prompt": _Field("prompt", "id of the prompt"),
-    "category": _Field("category", "category of the query"),
-    "thread": _Field("thread", "thread of the turn"),
-    "output": _Field("output", "text of the answer"),
-    "tag": _Field("tags", "one of the tags of the case"),
-    "check": _Field("failed_checks", "name of a check that failed"),
-    "score": _Field("score", "weighted mean of the checks", _NUMBER),
-    "latency": _Field("latency_ms", "time of the answer", _TIME),
-    "first_token": _Field("first_token_ms", "time to the first token", _TIME),
-    "cost": _Field("cost_usd", "cost of the answer and its judges", _MONEY),
-    "disagreement": _Field("disagreement", "how evenly judges are divided, from 0 to 1", _NUMBER),
-    "doubt": _Field(
-        "doubt",
-        "how uncertain the verdict is, from 0 to 1: judges differ, scores are near their bounds",
-        _NUMBER,
-    ),
-    "attempts": _Field("attempts", "calls that were made", _NUMBER),
-    "repeat": _Field("repeat", "number of the repetition, from 1", _NUMBER),
-    "cached": _Field("is_cached", "whether the answer came from the cache"),
-}
-"""The fields of the language; `metadata.NAME` and `vars.NAME` join them."""
-MAPS: Final = ("metadata", "vars")
+_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_TIME_PATTERN: Final = re.compile(r"(\d*\.?\d+)(ms|s|m|h|d)")
+TIME: Final = FilterUnit(_TIME_PATTERN, _MS, "a time such as 350ms or 2s")
+AGE: Final = FilterUnit(_TIME_PATTERN, _MS, "a time such as 30m, 2h or 3d")
+MONEY: Final = FilterUnit(re.compile(r"\$?(\d*\.?\d+)()"), {"": 1}, "US dollars such as 0.01")
 OUTCOMES: Final = ("passed", "failed", "error", "skipped", "decided")
 STATUSES: Final = (*(str(status) for status in CaseStatus), "must", "should", "skip")
-_CLOSED: Final[Mapping[str, Collection[str]]] = {
-    "outcome": OUTCOMES,
-    "status": dict.fromkeys((*OUTCOMES, *STATUSES)),
-    "cached": ("yes", "no"),
+FIELDS: Final[Mapping[str, Field]] = {
+    "status": Field(
+        "status",
+        "word of the verdict, such as `failed_regex`; of turns the decision",
+        values=dict.fromkeys((*OUTCOMES, *STATUSES)),
+        alone=STATUSES,
+    ),
+    "outcome": Field(
+        "outcome",
+        "`passed`, `failed`, `error`, `skipped`, `decided`",
+        values=OUTCOMES,
+        alone=OUTCOMES,
+    ),
+    "reason": Field("reason", "why it did not pass"),
+    "error": Field("error", "code of an error, such as `upstream_timeout`"),
+    "model": Field("model", "model that answered"),
+    "id": Field("id", "id of the case, query or message"),
+    "prompt": Field("prompt", "id of the prompt"),
+    "category": Field("category", "category of the query"),
+    "thread": Field("thread", "thread of the turn"),
+    "output": Field("output", "text of the answer"),
+    "tag": Field("tags", "one of the tags of the case"),
+    "check": Field("failed_checks", "name of a check that failed"),
+    "score": Field("score", "weighted mean of the checks", NUMBER),
+    "latency": Field("latency_ms", "time of the answer", TIME),
+    "first_token": Field("first_token_ms", "time to the first token", TIME),
+    "cost": Field("cost_usd", "cost of the answer and its judges", MONEY),
+    "disagreement": Field("disagreement", "how evenly judges are divided, from 0 to 1", NUMBER),
+    "doubt": Field(
+        "doubt",
+        "how uncertain the verdict is, from 0 to 1: judges differ, scores are near their bounds",
+        NUMBER,
+    ),
+    "attempts": Field("attempts", "calls that were made", NUMBER),
+    "repeat": Field("repeat", "number of the repetition, from 1", NUMBER),
+    "cached": Field("is_cached", "whether the answer came from the cache", values=("yes", "no")),
 }
-"""Fields with a fixed set of words."""
+"""The fields of answers; `metadata.NAME` and `vars.NAME` join them."""
+ANSWERS: Final = FilterTable(FIELDS, "failed, score < 0.5, tag = slow", ("metadata", "vars"))
 _RELATIONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "<": lambda value, bound: value < bound,
     "<=": lambda value, bound: value <= bound,
@@ -159,8 +186,12 @@ class _Token(NamedTuple):
     column: int
 
 
-def parse_filter(text: str) -> RowFilter:
+def parse_filter(text: str, table: FilterTable = ANSWERS) -> RowFilter:
     """Reads a filter.
+
+    Args:
+        text: the filter.
+        table: what its rows can be filtered by.
 
     Raises:
         FilterError: it cannot be read; the message names the column, and the nearest name.
@@ -176,14 +207,15 @@ def parse_filter(text: str) -> RowFilter:
     """
     if len(text) > MOST_CHARS:
         raise FilterError(MOST_CHARS, f"longer than {MOST_CHARS:,} characters", "use a shorter one")
-    return _Parser(text).whole()
+    return _Parser(text, table).whole()
 
 
 class _Parser:
     """Reads one filter from left to right."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, table: FilterTable) -> None:
         self._text, self._at, self._depth = text, 0, 0
+        self._table = table
         self._tokens = _tokens(text)
         self._facts = set[str]()
 
@@ -244,18 +276,19 @@ class _Parser:
     def _comparison(self) -> Test:
         token = self._take()
         if token.kind != "word" or token.text.lower() in _CONNECTIVES:
-            self._fail("a condition is missing", "such as: failed, score < 0.5, tag = slow", token)
+            self._fail("a condition is missing", f"such as: {self._table.examples}", token)
         sign = self._next.text if self._next.kind == "sign" else ""
         if sign not in {*_SIGNS, "=="}:
             return self._alone(token)
         self._take()
         group, dot, name = token.text.partition(".")
-        if dot and group in MAPS:
+        if dot and group in self._table.maps:
             self._facts.add(group)
             return _of_map(group, name, sign, self._values(None))
-        field = FIELDS.get(token.text)
+        field = self._table.fields.get(token.text)
         if field is None:
-            self._unknown(token, "field", [*FIELDS, *(f"{each}.NAME" for each in MAPS)])
+            named = [f"{each}.NAME" for each in self._table.maps]
+            self._unknown(token, "field", [*self._table.fields, *named])
         self._facts.add(field.fact)
         if field.unit is not None:
             return self._numeric(token, field, sign)
@@ -265,30 +298,26 @@ class _Parser:
 
     def _alone(self, token: _Token) -> Test:
         """Reads a word without a sign: a status, or a field that must have a value."""
-        if token.text in OUTCOMES:
-            return self._fixed("outcome", token.text)
-        if token.text in STATUSES:
-            return self._fixed("status", token.text)
+        fields, words = self._table.fields, self._table.words
+        if fact := words.get(token.text):
+            self._facts.add(fact)
+            return _equal(fact, frozenset((token.text,)))
         group, dot, name = token.text.partition(".")
-        if dot and group in MAPS:
+        if dot and group in self._table.maps:
             self._facts.add(group)
             return lambda facts: bool(getattr(facts, group).get(name))
-        if token.text not in FIELDS:
-            self._unknown(token, "field or status", [*OUTCOMES, *STATUSES, *FIELDS])
-        fact = FIELDS[token.text].fact
+        if token.text not in fields:
+            self._unknown(token, "field or status", [*words, *fields])
+        fact = fields[token.text].fact
         self._facts.add(fact)
         return lambda facts: bool(getattr(facts, fact))
-
-    def _fixed(self, fact: str, word: str) -> Test:
-        self._facts.add(fact)
-        return _equal(fact, frozenset((word,)))
 
     def _unknown(self, token: _Token, what: str, known: Sequence[str]) -> NoReturn:
         close = get_close_matches(token.text, known, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(dict.fromkeys(known))}"
         self._fail(f"no {what} is called {token.text!r}", hint, token)
 
-    def _values(self, unit: _Unit | None) -> list[_Token]:
+    def _values(self, unit: FilterUnit | None) -> list[_Token]:
         """Reads values, separated by commas."""
         values = list[_Token]()
         while True:
@@ -299,12 +328,11 @@ class _Parser:
             if not self._takes(","):
                 return values
 
-    def _textual(self, token: _Token, field: _Field, sign: str) -> Test:
+    def _textual(self, token: _Token, field: Field, sign: str) -> Test:
         values = self._values(None)
-        known = _CLOSED.get(token.text, ())
-        for value in values if known and sign in {"=", "==", "!="} else ():
-            if value.text not in known:
-                self._unknown(value, f"value of {token.text}", [*known])
+        for value in values if field.values and sign in {"=", "==", "!="} else ():
+            if value.text not in field.values:
+                self._unknown(value, f"value of {token.text}", [*field.values])
         if token.text == "cached":
             wanted = {value.text == "yes" for value in values}
             test: Test = lambda facts: facts.is_cached in wanted  # noqa: E731 - like the other tests
@@ -314,7 +342,7 @@ class _Parser:
             test = _equal(field.fact, frozenset(value.text for value in values))
         return _opposite(test) if sign.startswith("!") else test
 
-    def _numeric(self, token: _Token, field: _Field, sign: str) -> Test:
+    def _numeric(self, token: _Token, field: Field, sign: str) -> Test:
         unit = field.unit
         assert unit is not None  # noqa: S101 - the caller has checked
         if "~" in sign:
@@ -330,7 +358,7 @@ class _Parser:
         test = _in_ranges(field.fact, ranges)
         return _opposite(test) if sign.startswith("!") else test
 
-    def _range(self, field: _Token, value: _Token, unit: _Unit) -> tuple[float, float]:
+    def _range(self, field: _Token, value: _Token, unit: FilterUnit) -> tuple[float, float]:
         low, dots, high = value.text.partition("..")
         if not dots:
             number = self._number(field, value, low, unit)
@@ -340,7 +368,7 @@ class _Parser:
             self._number(field, value, high, unit) if high else float("inf"),
         )
 
-    def _number(self, field: _Token, value: _Token, text: str, unit: _Unit) -> float:
+    def _number(self, field: _Token, value: _Token, text: str, unit: FilterUnit) -> float:
         found = unit.pattern.fullmatch(text)
         if found is None:
             self._fail(f"{field.text} is compared with {text!r}", f"write {unit.words}", value)
@@ -383,13 +411,15 @@ def _opposite(test: Test) -> Test:
 
 
 def _equal(fact: str, wanted: frozenset[str]) -> Test:
-    if fact in {"tags", "failed_checks"}:
-        return lambda facts: not wanted.isdisjoint(getattr(facts, fact))
-    return lambda facts: getattr(facts, fact) in wanted
+    def test(facts: Any) -> bool:
+        found = getattr(facts, fact)
+        return found in wanted if isinstance(found, str) else not wanted.isdisjoint(found)
+
+    return test
 
 
 def _contains(fact: str, parts: Sequence[str]) -> Test:
-    def test(facts: RowFacts) -> bool:
+    def test(facts: Any) -> bool:
         found = getattr(facts, fact)
         text = (found if isinstance(found, str) else "\n".join(found)).casefold()
         return any(part in text for part in parts)
@@ -398,7 +428,7 @@ def _contains(fact: str, parts: Sequence[str]) -> Test:
 
 
 def _related(fact: str, relation: Callable[[Any, Any], bool], bound: float) -> Test:
-    def test(facts: RowFacts) -> bool:
+    def test(facts: Any) -> bool:
         value = getattr(facts, fact)
         return value is not None and relation(value, bound)
 
@@ -406,7 +436,7 @@ def _related(fact: str, relation: Callable[[Any, Any], bool], bound: float) -> T
 
 
 def _in_ranges(fact: str, ranges: Sequence[tuple[float, float]]) -> Test:
-    def test(facts: RowFacts) -> bool:
+    def test(facts: Any) -> bool:
         value = getattr(facts, fact)
         return value is not None and any(low <= value <= high for low, high in ranges)
 
@@ -422,13 +452,13 @@ def _of_map(group: str, name: str, sign: str, values: Sequence[_Token]) -> Test:
             raise FilterError(values[0].column, f"{texts[0]!r} is no number", f"{sign} takes one number")
         relation = _RELATIONS[sign]
 
-        def related(facts: RowFacts) -> bool:
+        def related(facts: Any) -> bool:
             value = getattr(facts, group).get(name)
             return isinstance(value, int | float) and relation(value, bound)
 
         return related
 
-    def test(facts: RowFacts) -> bool:
+    def test(facts: Any) -> bool:
         value = getattr(facts, group).get(name)
         entries = value if isinstance(value, list) else [value]
         found = [_as_text(entry) for entry in entries if entry is not None]

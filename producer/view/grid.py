@@ -2,7 +2,7 @@
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -49,7 +49,7 @@ class _Cells:
     """Numbers of items, or of cells, in columns of their own."""
 
     rows: "array[int]" = field(default_factory=lambda: array("l"))
-    """Of items."""
+    """Of items; of cells, the row of each item of the run by its position, -1 where it has none."""
     positions: "array[int]" = field(default_factory=lambda: array("l"))
     words: "array[int]" = field(default_factory=lambda: array("H"))
     passed: "array[int]" = field(default_factory=lambda: array("H"))
@@ -69,9 +69,10 @@ class _Cells:
     def scattered(self, rows: Sequence[int], size: int) -> "_Cells":
         """Returns cells in the order of rows; repeats of a case share one."""
         none = array("H", bytes(2 * size))
-        cells = _Cells(array("l"), array("l", [0]) * size, none[:], none[:], none, bytearray([SAME]) * size)
+        placed = array("l", [-1]) * (max(self.positions, default=-1) + 1)
+        cells = _Cells(placed, array("l", [0]) * size, none[:], none[:], none, bytearray([SAME]) * size)
         for at, row_before in enumerate(self.rows):
-            row = rows[row_before]
+            row = placed[self.positions[at]] = rows[row_before]
             is_first, has_failed = not cells.tries[row], self.passed[at] < self.tries[at]
             if is_first or (has_failed and cells.passed[row] == cells.tries[row]):
                 cells.positions[row], cells.words[row] = self.positions[at], self.words[at]
@@ -92,6 +93,13 @@ class RunColumn:
     cells: _Cells
     parts: Mapping[int, frozenset[str]]
     """Models and prompts of its items, by their places in identities."""
+
+    def mark(self, marked: bytearray, positions: Iterable[int]) -> None:
+        """Marks the rows of items, which are named by their positions."""
+        placed = self.cells.rows
+        for position in positions:
+            if position < len(placed) and (row := placed[position]) >= 0:
+                marked[row] = 1
 
 
 @dataclass(slots=True)

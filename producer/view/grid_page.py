@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import compress
+from operator import and_
 from typing import Final, NamedTuple
 
 from producer.aggregate.compared_checks import ComparedCheck
@@ -27,6 +28,7 @@ from producer.view.grid import Cell, Grid, RunColumn
 from producer.view.history import SettingsOf, changed_settings
 from producer.view.html_pages import Frame, framed
 from producer.view.links import Links
+from producer.view.params import NO_FILTER, GivenFilter
 from shared.names import Outcome
 
 TEMPLATE: Final = "view/grid.html.j2"
@@ -48,6 +50,19 @@ class GridQuery(NamedTuple):
     """The first row, from 1."""
     q: str = ""
     """Words in the name of the case."""
+
+
+class GridSearch(NamedTuple):
+    """A filter of cases by their answers, and how far the search for them came."""
+
+    given: GivenFilter
+    rows: bytes | None = None
+    """For each row whether an answer meets it; None: all do."""
+    percent: int = 100
+    """Of the answers that were searched."""
+
+
+NO_SEARCH: Final = GridSearch(NO_FILTER)
 
 
 class ShownChange(NamedTuple):
@@ -140,15 +155,21 @@ class About(NamedTuple):
     settings: SettingsOf
 
 
-def grid_page(grid: Grid, query: GridQuery, links: Links, about: About) -> bytes:
+def grid_page(
+    grid: Grid, query: GridQuery, links: Links, about: About, search: GridSearch = NO_SEARCH
+) -> bytes:
     """Writes the page."""
     runs = [info.run for info in grid.runs]
     base = {"run": runs, "baseline": runs[0], "view": "cases"}
-    body = fill(TEMPLATE, "page", grid_view(grid, query, links, about), query, base, links)
+    kept = {"show": query.show, "of": query.of, "q": query.q, "where": search.given.text}
+    view = grid_view(grid, query, links, about, search)
+    body = fill(TEMPLATE, "page", view, query, search, base, kept, links)
     return framed(Frame(f"{plural(len(runs), 'run')} · Proctor", links, crumbs=[("Runs", links.to())]), body)
 
 
-def grid_view(grid: Grid, query: GridQuery, links: Links, about: About) -> GridView:
+def grid_view(
+    grid: Grid, query: GridQuery, links: Links, about: About, search: GridSearch = NO_SEARCH
+) -> GridView:
     """Chooses what is shown."""
     columns = list(grid.columns)  # a thread adds to it
     labels, checks = _labels(grid), _checks(columns)
@@ -156,7 +177,7 @@ def grid_view(grid: Grid, query: GridQuery, links: Links, about: About) -> GridV
     names = [name for name in scores if not name.startswith(CHECK_PREFIX)]
     rows, found, first = list[GridRow](), 0, max(0, query.number - 1)
     if grid.is_whole:
-        chosen = _chosen(grid, query)
+        chosen = _chosen(grid, query, search)
         found = len(chosen)
         rows = [
             _row(grid, row, first + at + 1, labels, links)
@@ -176,7 +197,7 @@ def grid_view(grid: Grid, query: GridQuery, links: Links, about: About) -> GridV
         first + 1,
         first + PAGE + 1 if first + PAGE < found else 0,
         labels.get(query.of, ""),
-        _chips(grid, query),
+        _chips(grid, query, search),
         "" if grid.is_whole else f"{len(columns)} of {plural(len(grid.runs), 'run')} read",
         noun,
         many(noun),
@@ -275,11 +296,17 @@ def _share(check: ComparedCheck | None) -> Measured | None:
     return Measured(text, ShownChange(change_of(PASS_RATE, change), tone, about))
 
 
-def _chosen(grid: Grid, query: GridQuery) -> Sequence[int]:
-    """Returns the rows that meet the filter, in their order."""
-    marked, words = grid.marked(query.show, query.of), query.q.lower().split()
+def _chosen(grid: Grid, query: GridQuery, search: GridSearch) -> Sequence[int]:
+    """Returns the rows that meet the filters, in their order."""
+    marked, words = _marked(grid, query.show, query.of, search), query.q.lower().split()
     found = compress(grid.order, (marked[row] for row in grid.order))
     return [row for row in found if _has(grid.names[row], words)] if words else list(found)
+
+
+def _marked(grid: Grid, sort: str, run: str, search: GridSearch) -> bytes:
+    """Returns for each row whether it has changed so, and an answer meets the filter."""
+    marked = grid.marked(sort, run)
+    return marked if search.rows is None else bytes(map(and_, marked, search.rows))
 
 
 def _has(names: Names, words: Sequence[str]) -> bool:
@@ -287,11 +314,11 @@ def _has(names: Names, words: Sequence[str]) -> bool:
     return all(word in name for word in words)
 
 
-def _chips(grid: Grid, query: GridQuery) -> list[tuple[str, str, int]]:
+def _chips(grid: Grid, query: GridQuery, search: GridSearch) -> list[tuple[str, str, int]]:
     """Counts what each filter would show."""
     if not grid.is_whole:
         return []
-    return [(sort, LABELS[sort], grid.marked(sort, query.of).count(1)) for sort in SORTS]
+    return [(sort, LABELS[sort], _marked(grid, sort, query.of, search).count(1)) for sort in SORTS]
 
 
 def _row(grid: Grid, row: int, number: int, labels: Mapping[str, str], links: Links) -> GridRow:

@@ -15,6 +15,7 @@ from producer.view.cards import Card
 from producer.view.desk import FleetBox
 from producer.view.history import RunHistory
 from producer.view.links import Links
+from producer.view.params import NO_FILTER, GivenFilter
 from producer.view.run_lines import RunsQuery, RunsTable
 from producer.view.stream_lines import HEADINGS, StreamCard, StreamLine, TurnsList
 from shared.kinds import TURNS, Kind, kind_named
@@ -63,6 +64,8 @@ class RunsView(NamedTuple):
     history: RunHistory | None = None
     """Of the runs of one name."""
     streams: Sequence[StreamLine] = ()
+    given: GivenFilter = NO_FILTER
+    """The filter of runs."""
 
 
 def runs_page(view: RunsView, links: Links) -> bytes:
@@ -70,7 +73,7 @@ def runs_page(view: RunsView, links: Links) -> bytes:
     table, query, cards, fleet = view.table, view.query, view.cards, view.fleet
     live, beside = (markup(part) for part in (live_html(view.streams, cards, links), fleet_html(fleet)))
     words = {name: str(value) for name, value in query._asdict().items() if value and name != "page"}
-    body = fill(TEMPLATE, "runs", table, query, words, live, beside, links, view.history)
+    body = fill(TEMPLATE, "runs", table, query, view.given, words, live, beside, links, view.history)
     title = f"{len(cards)} running · Proctor" if cards else "Runs · Proctor"
     return framed(Frame(title, links, topic=""), body)
 
@@ -85,19 +88,22 @@ def stream_card_html(card: StreamCard) -> str:
     return fill(TEMPLATE, "totals", card, HEADINGS).decode()
 
 
-def stream_page(card: StreamCard, turns: TurnsList, last_hour: str, links: Links) -> bytes:
+def stream_page(
+    card: StreamCard, turns: TurnsList, given: GivenFilter, last_hour: str, links: Links
+) -> bytes:
     """Writes the page of a stream: its totals, then a page of its latest turns.
 
     Args:
         card: its totals.
         turns: the page of turns.
+        given: the filter of turns.
         last_hour: name of the part of it that is reported.
         links: addresses.
     """
     found = ((item_line(item, TURNS), time) for item, time in turns.items)
     lines = [line._replace(figures=f"{line.figures} · {time}") for line, time in found]
     frame = Frame(f"{card.name} · Proctor", links, card.name, [("Runs", links.to())])
-    return framed(frame, fill(TEMPLATE, "stream", card, HEADINGS, turns, lines, last_hour, links))
+    return framed(frame, fill(TEMPLATE, "stream", card, HEADINGS, turns, lines, given, last_hour, links))
 
 
 def card_html(card: Card, links: Links) -> str:
@@ -143,9 +149,7 @@ def item_line(item: ShownItem, kind: Kind) -> ItemLine:
 class Search(NamedTuple):
     """A filter of rows, and how far the search for them came."""
 
-    where: str = ""
-    problem: str = ""
-    """Why the filter cannot be read."""
+    given: GivenFilter
     found: int = 0
     percent: int = 100
     """Of the rows that were searched."""

@@ -1,10 +1,11 @@
 """What addresses ask for, typed: the parts of their paths, and what stands behind the question mark."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Final, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
 
+from producer.row_filter import ANSWERS, FilterError, FilterTable, RowFilter, parse_filter
 from shared.errors import UsageError
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -45,6 +46,32 @@ class QueryParams(msgspec.Struct, frozen=True):
     """What of a comparison: answer beside answer of two runs, or all cases of several."""
     show: Literal["", "broken", "fixed", "changed", "text"] = ""
     of: str = ""
+
+
+class GivenFilter(NamedTuple):
+    """The filter of an address."""
+
+    text: str
+    wanted: RowFilter | None = None
+    """None: without a filter, or with one that cannot be read."""
+    problem: str = ""
+    """Why it cannot be read."""
+
+    @classmethod
+    def of(cls, text: str, table: FilterTable = ANSWERS) -> Self:
+        """Reads a filter.
+
+        >>> GivenFilter.of("scor < 1").problem
+        "filter, column 1: no field is called 'scor'; did you mean 'score'?"
+        """
+        text = text.strip()
+        try:
+            return cls(text, parse_filter(text, table) if text else None)
+        except FilterError as error:
+            return cls(text, problem=f"{error.message}; {error.hint}")
+
+
+NO_FILTER: Final = GivenFilter("")
 
 
 def typed(params: Mapping[str, str], kind: type[T]) -> T:

@@ -100,7 +100,9 @@ class RowFinder:
         with self._lock:
             until_s = monotonic() + BUDGET_S
             find = self._kept(self._finds, (state, wanted.text), _Find, MOST_FINDS)
-            if reader.info.total <= MOST_KEPT:
+            if find.searched >= reader.info.total:
+                pass  # its facts may have been dropped meanwhile
+            elif reader.info.total <= MOST_KEPT:
                 self._among_kept(find, reader, state, wanted, until_s)
             else:
                 self._afresh(find, reader, wanted, until_s)

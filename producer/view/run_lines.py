@@ -1,14 +1,18 @@
-"""Runs as a table has them: standing, rate with interval, change since the run before, cost, age; pure."""
+"""Runs as a table has them: standing, rate, change since the run before, cost, age, and its filter; pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from producer.aggregate.statistics import independent_difference, wilson
 from producer.documents import Rate
 from producer.report.html.viewer import Letter
+from producer.row_filter import AGE, MONEY, NUMBER, Field, FilterTable, RowFilter
 from producer.run_standing import Standing, passed_of, standing_of, state_text
 from producer.text import age, cost, duration, percent, plural
-from shared.kinds import Kind
+from shared.kinds import Kind, all_kinds
+from shared.names import Outcome, RunState
 from shared.runs import RunInfo
 
 PAGE: Final = 100
@@ -28,6 +32,62 @@ WORDS: Final[Mapping[Standing, str]] = {
     Standing.WAITING: "waits",
 }
 """What chips and marks call a standing."""
+
+
+class RunFacts(Struct, gc=False):
+    """The facts of a run that filters test."""
+
+    status: Sequence[str]
+    """How it stands, and whether some of its items failed or ended in an error."""
+    state: str
+    kind: str
+    name: str
+    id: str
+    file: str
+    models: Sequence[str]
+    prompts: Sequence[str]
+    rate: float | None
+    cost_usd: float | None
+    took_ms: float | None
+    age_ms: float
+    items: float
+    errors: float
+
+
+_STATUS: Final[Mapping[Standing, str]] = {
+    Standing.GOOD: "passed",
+    Standing.SHORT: "early",
+    Standing.WORKING: "working",
+    Standing.WAITING: "waiting",
+}
+_BAD: Final = (Outcome.FAILED.value, Outcome.ERROR.value)
+_STATUSES: Final = ("passed", *_BAD, "early", "working", "waiting")
+_STATES: Final = tuple(state.value for state in RunState)
+RUNS: Final = FilterTable(
+    {
+        "status": Field(
+            "status",
+            "`passed` (all did), `failed` or `error` (some did), `early` (ended early), `working`, `waiting`",
+            values=_STATUSES,
+            alone=_STATUSES,
+        ),
+        "state": Field("state", "such as `finished`, `cancelled`, `paused`", values=_STATES, alone=_STATES),
+        "kind": Field("kind", "`turns`, `cases` or `queries`", values=[kind.name for kind in all_kinds()]),
+        "name": Field("name", "name of the run, else of its bench or file"),
+        "id": Field("id", "id of the run"),
+        "file": Field("file", "name of its file"),
+        "model": Field("models", "one of its models"),
+        "prompt": Field("prompts", "id of one of its prompts"),
+        "rate": Field("rate", "how much of it passed", NUMBER),
+        "cost": Field("cost_usd", "cost of its calls", MONEY),
+        "took": Field("took_ms", "time from its begin to its end", AGE),
+        "age": Field("age_ms", "time since its begin", AGE),
+        "items": Field("items", "number of its items", NUMBER),
+        "errors": Field("errors", "number of items that ended in an error", NUMBER),
+    },
+    "failed, age < 2d, rate < 90%",
+)
+"""The fields by which runs are filtered."""
 
 
 class RateChange(NamedTuple):
@@ -58,6 +118,8 @@ class RunLine(NamedTuple):
     items: str
     words: str
     """What the search looks at, in lower case."""
+    facts: RunFacts
+    """What filters look at."""
 
 
 class RunsQuery(NamedTuple):
@@ -68,6 +130,8 @@ class RunsQuery(NamedTuple):
     standing: str = ""
     name: str = ""
     """Exactly this title: the runs of one bench."""
+    where: str = ""
+    """A filter in the fields of `RUNS`."""
     page: int = 1
 
     def fits(self, line: RunLine) -> bool:
@@ -90,7 +154,7 @@ class Counted(NamedTuple):
 
 
 class RunsTable(NamedTuple):
-    """A page of the table."""
+    """A page of the table, of the runs that meet its filter."""
 
     lines: Sequence[RunLine]
     found: int
@@ -121,12 +185,20 @@ def lines_of(runs: Sequence[RunInfo], worked_on: Collection[Kind], now_ms: int) 
     ]
 
 
-def table_of(lines: Sequence[RunLine], query: RunsQuery) -> RunsTable:
-    """Chooses what a page of the table shows."""
-    found = [line for line in lines if query.fits(line)]
+def table_of(lines: Sequence[RunLine], query: RunsQuery, wanted: RowFilter | None = None) -> RunsTable:
+    """Chooses what a page of the table shows.
+
+    Args:
+        lines: all runs.
+        query: what the address asks for.
+        wanted: the filter of the query, parsed; None: all runs.
+    """
+    meeting = [line for line in lines if wanted is None or wanted.matches(line.facts)]
+    found = [line for line in meeting if query.fits(line)]
     pages = max(1, -(-len(found) // PAGE))
     first = (min(query.page, pages) - 1) * PAGE
-    return RunsTable(found[first : first + PAGE], len(found), len(lines), list(_chips(lines, query)), pages)
+    chips = list(_chips(meeting, query))
+    return RunsTable(found[first : first + PAGE], len(found), len(lines), chips, pages)
 
 
 def rate_of(info: RunInfo) -> Rate | None:
@@ -172,7 +244,27 @@ def _line(
         took="" if info.duration_ms is None else duration(info.duration_ms / 1000),
         age=age((now_ms - info.created_ms) / 1000),
         items=plural(info.total, info.kind.noun),
+        facts=_facts(info, standing, rate, now_ms),
         words=f"{info.run} {info.title} {info.source} {info.description} {info.kind.name}".lower(),
+    )
+
+
+def _facts(info: RunInfo, standing: Standing, rate: Rate | None, now_ms: int) -> RunFacts:
+    return RunFacts(
+        status=[*filter(None, [_STATUS.get(standing)]), *(word for word in _BAD if info.tally.get(word))],
+        state=info.state.value,
+        kind=info.kind.name,
+        name=info.title,
+        id=info.run,
+        file=info.source,
+        models=info.models,
+        prompts=info.prompts,
+        rate=None if rate is None else rate.value,
+        cost_usd=info.paid_usd,
+        took_ms=info.duration_ms,
+        age_ms=now_ms - info.created_ms,
+        items=info.total,
+        errors=info.tally.get(Outcome.ERROR, 0),
     )
 
 

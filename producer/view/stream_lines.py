@@ -1,19 +1,26 @@
-"""Streams of served turns as pages have them: a line among the runs, totals of a day by the hour; pure."""
+"""Streams of served turns as pages have them: a line among the runs, totals of a day by the hour, turns."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Final, NamedTuple
 
+from producer import kinds
 from producer.report.shown_item import ShownItem
+from producer.row_filter import RowFilter
 from producer.text import count, latency, percent, plural, rate
 from producer.turns.code_counts import decisions_of, errors_of, latency_of, rules_of
 from producer.turns.documents import RULES
+from producer.view.row_finder import BUDGET_S
+from shared.kinds import TURNS
 from shared.runs import TurnRow
-from shared.runs.served import HourTotals, ServedPage, StreamState
+from shared.runs.served import HourTotals, ServedPage, ServedRow, ServedStream, StreamState
 
 DAY_HOURS: Final = 24
 """Hours that the page of a stream lists."""
 NOTHING: Final = ""
+PAGE: Final = 50
+"""Turns that meet a filter, from which on a page looks no further."""
 
 
 class StreamLine(NamedTuple):
@@ -85,6 +92,31 @@ def stream_card(state: StreamState, hours: Sequence[HourTotals]) -> StreamCard:
         facts += [("p50", latency(times.p50)), ("p95", latency(times.p95)), ("p99", latency(times.p99))]
     listed = [_hour_line(hour) for hour in reversed(hours) if hour.total]
     return StreamCard(state.name, rate(state.per_s), facts, listed)
+
+
+def turns_page(stream: ServedStream, before: str, wanted: RowFilter | None) -> ServedPage:
+    """Reads a page of turns that meet a filter; where few do, it ends early, and the next one goes on.
+
+    Args:
+        stream: reads the turns.
+        before: name of the page that it begins with.
+        wanted: which turns; None: all.
+    """
+    page = stream.page(before)
+    if wanted is None:
+        return page
+    facts_of, until_s = kinds.of(TURNS).facts(wanted.fields), monotonic() + BUDGET_S
+
+    def fits(each: ServedRow) -> bool:
+        facts = facts_of(each.row)
+        facts.latency_ms = each.latency_ms
+        return wanted.matches(facts)
+
+    found = list(filter(fits, page.rows))
+    while page.older and len(found) < PAGE and monotonic() < until_s:
+        page = stream.page(page.older)
+        found += filter(fits, page.rows)
+    return ServedPage(found, page.older)
 
 
 def turns_list(

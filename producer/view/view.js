@@ -124,12 +124,12 @@
 
   function put(fresh) {
     const runs = marked().map((box) => box.value);
-    const list = $("[data-list]"), field = $("[data-search] input[type=search]"), had = document.activeElement === field;
+    const list = $("[data-list]"), field = document.activeElement, had = field.matches("[data-search] input[type=search]");
     const typed = had ? field.value : null, at = had ? field.selectionStart : 0;
     list.replaceWith(fresh);
     keepMarks(runs);
     goOn();
-    if (had) { const again = $("[data-search] input[type=search]"); again.focus(); again.value = typed; again.setSelectionRange(at, at); }
+    if (had) { const again = $(`[data-search] input[name=${field.name}]`); again.focus(); again.value = typed; again.setSelectionRange(at, at); }
   }
 
   /* A search of many rows comes in parts, each of which is shown. */
@@ -250,7 +250,7 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
     const field = $("[data-search] input[type=search]");
-    if (event.key === "Escape") { if (event.target === field) field.blur(); else close(); return; }
+    if (event.key === "Escape") { if (event.target.matches("[data-search] input")) event.target.blur(); else close(); return; }
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "checkbox") return;
     const box = current() && $("input[type=checkbox]", current());
     const acts = {

@@ -19,12 +19,12 @@ from producer.http_server import in_thread, listening, status_of, stop_signal
 from producer.item_ids import item_id
 from producer.item_names import position_of
 from producer.report.comparison.setting_differences import Settings
-from producer.report.comparison.to_html import comparison_page
+from producer.report.comparison.to_html import PairsFilter, comparison_page
 from producer.report.html.page_policy import policy_of
 from producer.report.html.rendering import file_text
 from producer.report_files import ReportStream
 from producer.review.label_store import read_labels
-from producer.row_filter import parse_filter
+from producer.row_filter import RowFilter
 from producer.row_reader import RowReader, RowsPage, shown_of, state_of
 from producer.stored_runs import SEARCHED, runs_before
 from producer.streams import is_stream, namespace_of
@@ -32,19 +32,19 @@ from producer.text import plural
 from producer.view import desk, html_pages
 from producer.view.cards import ACTIONS, Card, card_of
 from producer.view.follow import Following
-from producer.view.grid import Grids
-from producer.view.grid_page import About, GridQuery, grid_page
+from producer.view.grid import Grid, Grids
+from producer.view.grid_page import About, GridQuery, GridSearch, grid_page
 from producer.view.history import history_of
 from producer.view.html_pages import message_page
 from producer.view.kept_reports import KeptReports
-from producer.view.links import Links, kept_token
+from producer.view.links import TOKEN_KEY, Links, kept_token
 from producer.view.live_hub import Hub
-from producer.view.params import PathParams, QueryParams, typed
+from producer.view.params import GivenFilter, PathParams, QueryParams, typed
 from producer.view.request_guard import dress, guard
 from producer.view.review import ReviewPages
 from producer.view.row_finder import RowFinder
-from producer.view.run_lines import RunsQuery, table_of
-from producer.view.stream_lines import stream_line, turns_list
+from producer.view.run_lines import RUNS, RunsQuery, table_of
+from producer.view.stream_lines import stream_line, turns_list, turns_page
 from shared.clock import now_ms
 from shared.errors import ProctorError, UnknownRunError, UsageError
 from shared.kinds import TURNS
@@ -106,7 +106,9 @@ class Pages:
         return _html(await asyncio.to_thread(self._runs, typed(request.query, QueryParams)))
 
     def _runs(self, asked: QueryParams) -> bytes:
-        query = RunsQuery(asked.q.strip(), asked.kind, asked.standing, asked.name, max(1, asked.page))
+        given = GivenFilter.of(asked.where, RUNS)
+        words = asked.q.strip(), asked.kind, asked.standing, asked.name, given.text
+        query = RunsQuery(*words, max(1, asked.page))
         found = desk.look(self._access)
         now = now_ms()
         cards = [
@@ -114,12 +116,12 @@ class Pages:
             for info in found.runs[: desk.WATCHED]
             if not info.is_final
         ]
-        table = table_of(desk.run_lines(found), query)
+        table = table_of(desk.run_lines(found), query, given.wanted)
         named = [info for info in found.runs if query.name and info.title == query.name]
         named = [info for info in named if info.kind is named[0].kind]
         course = history_of(query.name, named, _settings_of) if named else None
         streams = list(map(stream_line, found.streams))
-        view = html_pages.RunsView(table, query, cards, desk.fleet_box(found), course, streams)
+        view = html_pages.RunsView(table, query, cards, desk.fleet_box(found), course, streams, given)
         return html_pages.runs_page(view, self._links)
 
     async def run(self, request: web.Request) -> web.Response:
@@ -137,11 +139,12 @@ class Pages:
     def _stream(self, name: str, asked: QueryParams) -> bytes:
         namespace, now = namespace_of(name), now_ms()
         found = desk.stream_look(self._access, namespace)
-        page = self._access.impatient_store.stream(namespace).page(asked.before or LAST)
+        given = GivenFilter.of(asked.where)
+        page = turns_page(self._access.impatient_store.stream(namespace), asked.before or LAST, given.wanted)
         last_hour = Window(namespace, now - HOUR_MS, now)
         shown = shown_of(window_info(last_hour))
         turns = turns_list(page, shown, found.state, is_newest=not asked.before)
-        return html_pages.stream_page(found.card, turns, last_hour.name, self._links)
+        return html_pages.stream_page(found.card, turns, given, last_hour.name, self._links)
 
     def _run(self, run: str, asked: QueryParams) -> bytes:
         if is_stream(run):
@@ -162,21 +165,13 @@ class Pages:
 
     def _rows(self, info: RunInfo, asked: QueryParams) -> tuple[RowsPage, html_pages.Search]:
         """Reads a page of rows, of those that meet the filter if there is one."""
-        reader, first, where = (
-            RowReader(self._access.impatient_store, info),
-            asked.number - 1,
-            asked.where.strip(),
-        )
-        if not where:
-            return reader.page(first), html_pages.Search()
-        try:
-            wanted = parse_filter(where)
-        except UsageError as error:
-            problem = f"{error.message}; {error.hint}" if error.hint else error.message
-            return reader.page(first), html_pages.Search(where, problem)
-        found = self._finder.find(reader, wanted)
+        reader, first = RowReader(self._access.impatient_store, info), asked.number - 1
+        given = GivenFilter.of(asked.where)
+        if given.wanted is None:
+            return reader.page(first), html_pages.Search(given)
+        found = self._finder.find(reader, given.wanted)
         searched = 100 * found.searched // max(1, info.total)
-        search = html_pages.Search(where, found=len(found.positions), percent=searched)
+        search = html_pages.Search(given, len(found.positions), searched)
         return reader.chosen(found.positions, first), search
 
     def _card(self, info: RunInfo) -> Card:
@@ -237,7 +232,7 @@ class Pages:
             return _html(await asyncio.to_thread(self._compare_cases, runs, asked))
         if len(runs) < 2:  # noqa: PLR2004 - same
             raise UsageError("a comparison needs two runs", hint="mark them in the list of runs")
-        return _written(await asyncio.to_thread(self._compare_answers, runs, asked.baseline))
+        return _written(await asyncio.to_thread(self._compare_answers, runs, asked))
 
     def _item_address(self, run: str, item: str) -> str:
         return self._links.to("run", run, "item", item)
@@ -250,19 +245,49 @@ class Pages:
     def _compare_cases(self, runs: Sequence[str], asked: QueryParams) -> bytes:
         grid = self._grids.get(self._access.impatient_store, self._sides(runs, asked.baseline))
         query = GridQuery(asked.show, asked.of, asked.number, asked.q.strip())
-        return grid_page(grid, query, self._links, About(now_ms(), _settings_of))
+        search = self._search_grid(grid, GivenFilter.of(asked.where), asked.of)
+        return grid_page(grid, query, self._links, About(now_ms(), _settings_of), search)
 
-    def _compare_answers(self, runs: Sequence[str], baseline: str) -> Path:
-        store = self._access.store
-        a, b = self._sides(runs, baseline)
+    def _search_grid(self, grid: Grid, given: GivenFilter, of: str) -> GridSearch:
+        """Goes on with the search of cases of which an answer meets a filter, in one run or in any."""
+        if given.wanted is None or not grid.is_whole:
+            return GridSearch(given)
+        rows, searched, total = bytearray(len(grid.names)), 0, 0
+        for column in grid.columns:
+            if of in ("", column.info.run):
+                reader = RowReader(self._access.impatient_store, column.info)
+                found = self._finder.find(reader, given.wanted)
+                column.mark(rows, found.positions)
+                searched, total = searched + found.searched, total + column.info.total
+        return GridSearch(given, bytes(rows), 100 * searched // max(1, total))
+
+    def _compare_answers(self, runs: Sequence[str], asked: QueryParams) -> Path:
+        store, given = self._access.store, GivenFilter.of(asked.where)
+        a, b = self._sides(runs, asked.baseline)
+        words = {"run": [a.run, b.run], "baseline": a.run}
+        links = [
+            ("Runs", self._links.to()),
+            ("A", self._links.to("run", a.run)),
+            ("B", self._links.to("run", b.run)),
+            ("Cases by run", self._links.to("compare", **words, where=given.text, view="cases")),
+        ]
 
         def write(out: BinaryIO) -> None:
+            form = PairsFilter("/compare", {**words, TOKEN_KEY: self._links.token}, given.text, given.problem)
+            if given.wanted is not None:
+                form = form._replace(chosen=[self._items_found(info, given.wanted) for info in (a, b)])
             with ExitStack() as resources:
                 contents = compared_runs(store, a, b, resources, self._item_address)
-                cases = self._links.to("compare", run=[a.run, b.run], baseline=a.run, view="cases")
-                out.writelines(comparison_page(contents, [("Cases by run", cases)]))
+                out.writelines(comparison_page(contents, links, form))
 
-        return self._kept.path(f"{state_of(a)} {state_of(b)}", write)
+        return self._kept.path(f"{state_of(a)} {state_of(b)} {given.text}", write)
+
+    def _items_found(self, info: RunInfo, wanted: RowFilter) -> frozenset[str]:
+        """Returns the ids of all items of a run that meet a filter."""
+        reader = RowReader(self._access.impatient_store, info)
+        while (found := self._finder.find(reader, wanted)).searched < info.total:
+            pass
+        return frozenset(item_id(info.kind, position) for position in found.positions)
 
     async def act(self, request: web.Request) -> web.Response:
         """Cancels, pauses, resumes or retries a run."""
@@ -366,7 +391,9 @@ def _html(page: bytes) -> web.Response:
 
 
 _REPORT_POLICY: Final = policy_of(
-    ["cases/report", "queries/report", "turns/report", "items/report", "report/comparison"], has_images=True
+    ["cases/report", "queries/report", "turns/report", "items/report", "report/comparison"],
+    has_images=True,
+    has_form=True,
 )
 """What reports may load: their styles and scripts are inline."""
 

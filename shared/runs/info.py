@@ -104,8 +104,23 @@ class RunInfo:
     @property
     def bench(self) -> str:
         """What its configuration is called; empty without one, or without a name."""
-        own = self.snapshot.get(self.kind.name)
-        return str(own.get("name") or "") if isinstance(own, dict) else ""
+        return str(self._own.get("name") or "")
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The models of its bench; empty of other kinds."""
+        return list(self._own.get("models") or ())
+
+    @property
+    def prompts(self) -> Sequence[str]:
+        """Ids of the prompts of its bench; empty of other kinds."""
+        return list(self._own.get("prompts") or ())
+
+    @property
+    def _own(self) -> Mapping[str, Any]:
+        """The settings of its kind; empty if a newer version wrote them in another form."""
+        found = self.snapshot.get(self.kind.name)
+        return found if isinstance(found, dict) else {}
 
     @property
     def needs(self) -> Sequence[str]:

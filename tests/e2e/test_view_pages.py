@@ -70,6 +70,20 @@ def test_runs_are_searched_marked_and_compared(
         browser.type("[data-search] input[type=search]", "desk")
         shows(browser, "tr[data-row] .mono", ["run-b", "run-a"])
         assert "q=desk" in browser.evaluate("location.search")
+        browser.type("[data-search] .where", "failed")
+        shows(browser, "tr[data-row] .mono", ["run-a"])
+        assert "where=failed" in browser.evaluate("location.search")
+        assert browser.evaluate("document.activeElement.name") == "where"
+        browser.type("[data-search] .where", "failed and")
+        shows(
+            browser,
+            "#problem",
+            ["filter, column 11: a condition is missing; such as: failed, age < 2d, rate < 90%"],
+        )
+        browser.evaluate("document.querySelector('.where').value = ''")
+        browser.type("[data-search] .where", "\ue007")
+        shows(browser, "tr[data-row] .mono", ["run-b", "run-a"])
+        browser.evaluate("document.activeElement.blur()")
         browser.click(".chip[href*='standing=bad']")
         shows(browser, "tr[data-row] .mono", ["run-a"])
         assert browser.evaluate("document.activeElement !== document.querySelector('.search')")
@@ -77,6 +91,8 @@ def test_runs_are_searched_marked_and_compared(
         shows(browser, "tr[data-row] .mono", ["run-b", "run-a"])
         press(browser, *"jxjxc")
         shows(browser, ".verdict h1", ["No significant difference: 4 of 8 cases fixed, nothing broken"])
+        browser.type(".filterform .where", "failed\ue007")
+        shows(browser, ".pair .lead > b", ["ticket-2", "ticket-6"])
         assert browser.evaluate("window.pwned") is None
         assert browser.complaints() == []
         assert browser.strangers() == []

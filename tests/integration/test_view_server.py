@@ -30,6 +30,7 @@ from tests.support.viewed_runs import (
     served,
     told,
 )
+from tests.support.viewer_pages import unpacked
 
 if TYPE_CHECKING:
     import redis
@@ -126,10 +127,16 @@ def test_runs_are_listed_filtered_and_searched(address: str, redis_client: "redi
             ({"standing": "good"}, ["run-b"]),
             ({"kind": "cases", "q": "other"}, ["run-c"]),
             ({"kind": "turns"}, []),
+            ({"where": "failed and age < 1h"}, ["run-c", "run-a"]),
+            ({"where": "rate > 90%25 and model = acme/quick", "name": "desk"}, ["run-b"]),
+            ({"where": "error"}, ["run-c"]),
+            ({"where": "finished and items = 8 and not cost > 5"}, ["run-c"]),
         ):
             found = (await get(at(address, "/", **query)))[1]
             assert re.findall(r'<tr data-row data-id="([^"]*)"', found) == expected, query
         assert (await get(at(address, "/", page="x")))[0] == 400
+        wrong = (await get(at(address, "/", where="rat > 1")))[1]
+        assert ("did you mean &#39;rate&#39;?" in wrong, 'value="rat &gt; 1"' in wrong) == (True, True)
 
     asyncio.run(ask())
 
@@ -229,6 +236,28 @@ def test_reports_and_comparisons_are_pages_of_the_server(address: str, redis_cli
     asyncio.run(ask())
 
 
+def test_pairs_are_filtered_by_either_answer(address: str, redis_client: "redis.Redis") -> None:
+    """In the words of `results --where`, without which no pair is left out; a mistake is said with a hint."""
+    cases_run(redis_client, "run-a")
+    cases_run(redis_client, "run-b", outputs=[OUTPUTS[0]])
+    pair = at(address, "/compare", run="run-a") + "&run=run-b&where="
+
+    async def rows(where: str) -> list[str]:
+        page = (await get(pair + where))[1]
+        return re.findall(r'data-title="(ticket-\d+) ', unpacked(page))
+
+    async def ask() -> None:
+        assert await rows("") == [f"ticket-{number}" for number in (2, 4, 6, 8)]
+        assert await rows("failed and id %3D ticket-2, ticket-4") == ["ticket-2"]
+        assert await rows("error %3D upstream_timeout") == ["ticket-4", "ticket-8"]
+        assert "No pair that differs meets" in (await get(pair + "tag %3D none"))[1]
+        page = (await get(pair + "scor < 1"))[1]
+        assert "did you mean &#39;score&#39;?" in page
+        assert f'href="/run/run-a?token={TOKEN}">A</a>' in page
+
+    asyncio.run(ask())
+
+
 def test_several_runs_stand_beside_a_baseline(address: str, redis_client: "redis.Redis") -> None:
     """The earliest run unless another is named; filters and where cells lead are addresses."""
     good, wrong = OUTPUTS[0], OUTPUTS[1]
@@ -241,9 +270,13 @@ def test_several_runs_stand_beside_a_baseline(address: str, redis_client: "redis
         def rows(page: str) -> list[str]:
             return re.findall(r'scope="row"><span dir="auto">([^<]*)</span>', page)
 
-        async with asyncio.timeout(SOON_S):
-            while "data-unfinished" in (page := (await get(path))[1]):
-                pass
+        async def whole(more: str = "") -> str:
+            async with asyncio.timeout(SOON_S):
+                while "data-unfinished" in (page := (await get(path + more))[1]):
+                    pass
+            return page
+
+        page = await whole()
         assert "run-c is worse; run-b is better than run-a" in page
         assert page.count("30 broken") == 1
         assert rows(page)[:3] == [f"ticket-{number}" for number in (2, 4, 6)]
@@ -251,6 +284,12 @@ def test_several_runs_stand_beside_a_baseline(address: str, redis_client: "redis
         assert rows((await get(path + "&number=51"))[1])[-1] == "ticket-69"
         fixed = (await get(path + "&show=fixed&of=run-b"))[1]
         assert rows(fixed) == [f"ticket-{number}" for number in range(2, 71, 2)]
+        found = await whole("&where=failed and id ~ ticket-1")
+        assert sorted(rows(found)) == sorted(f"ticket-{number}" for number in (1, *range(10, 20)))
+        assert rows(await whole("&of=run-a&where=failed and id ~ ticket-1")) == [
+            f"ticket-{number}" for number in range(10, 20, 2)
+        ]
+        assert "did you mean &#39;failed&#39;?" in await whole("&where=faild")
         other = (await get(path + "&baseline=run-b&show=fixed"))[1]
         assert ("run-a and run-c are worse than run-b" in other, rows(other)) == (True, [])
         pair = at(address, "/compare", run="run-a") + "&run=run-b"

@@ -1,8 +1,8 @@
 """Writes a comparison as one page: the verdict, A and B, counts, and both answers of each pair."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from producer.aggregate.comparison import GOOD
@@ -109,6 +109,20 @@ class PairRow:
         return [(name, side.reason) for name, side in (("A", self.before), ("B", self.after)) if side.reason]
 
 
+class PairsFilter(NamedTuple):
+    """The filter of a page that a server writes; in a file, only the search of the page itself works."""
+
+    action: str
+    """Where a filter is sent."""
+    words: Mapping[str, str | Sequence[str]]
+    """What is sent with it."""
+    where: str = ""
+    problem: str = ""
+    """Why it cannot be read."""
+    chosen: Sequence[Collection[str]] | None = None
+    """Ids of the items of A and of B that meet it, of which a pair needs one; None: all do."""
+
+
 @dataclass(slots=True)
 class _Spooled:
     """The rows that are on disk, and what was counted of them."""
@@ -120,18 +134,23 @@ class _Spooled:
     """Pairs of words that are compared at most for one row."""
     texts: int = 0
     """Pairs with the same outcome and another answer."""
+    unchosen: int = 0
+    """Pairs of which no answer meets the filter."""
     errors: set[str] = field(default_factory=set)
     """Kinds of reasons that are errors."""
     wordings: Wordings = field(default_factory=Wordings)
     """Kinds of reasons in words."""
 
 
-def comparison_page(contents: Contents, links: Sequence[tuple[str, str]] = ()) -> Iterator[bytes]:
+def comparison_page(
+    contents: Contents, links: Sequence[tuple[str, str]] = (), form: PairsFilter | None = None
+) -> Iterator[bytes]:
     """Yields the page of a comparison piece by piece; rows are on disk until then.
 
     Args:
         contents: the comparison.
         links: texts and addresses of pages beside it.
+        form: the filter of its pairs; None: it cannot be filtered by a server.
     """
     found, item = contents.found, noun(contents.found)
     names = [side.title.rsplit("/", 1)[-1] for side in contents.sides]
@@ -140,9 +159,9 @@ def comparison_page(contents: Contents, links: Sequence[tuple[str, str]] = ()) -
         *(Group(f"{name} {item}", f"{name} {many(item)}") for name in LISTS),
         *(Group(*(f"{each} with the same outcome, but another text" for each in (item, many(item)))),),
     ]
-    written = _spooled(contents, Rows(facets=facets, groups=groups))
+    written = _spooled(contents, Rows(facets=facets, groups=groups), form.chosen if form else None)
     try:
-        yield begin(_page(contents, names, links))
+        yield begin(replace(_page(contents, names, links), has_form=form is not None))
         settings = [
             (setting.name, _diff_lines(setting.before, setting.after))
             for setting in contents.settings or ()
@@ -151,6 +170,8 @@ def comparison_page(contents: Contents, links: Sequence[tuple[str, str]] = ()) -
         cards = [_card(contents, side) for side in contents.figures]
         yield fill(TEMPLATE, "sides", *cards, contents.differences, settings)
         yield _became(contents, written.texts)
+        if form:
+            yield fill(TEMPLATE, "filter", form, len(written.rows))
         if len(written.rows):
             yield _tools(item, written, facets)
             heads = [Metric(f"{letter} {name}", "") for letter, name in zip("AB", names, strict=True)]
@@ -159,6 +180,8 @@ def comparison_page(contents: Contents, links: Sequence[tuple[str, str]] = ()) -
             )
         same, more = found.counts.unchanged - written.texts, written.texts - MOST_TEXTS
         left = [f"{plural(same, item)} not shown: the same in both runs."] if same else []
+        if written.unchosen:
+            left.append(f"{plural(written.unchosen, item)} not shown: no answer meets the filter.")
         if more > 0:
             left.append(f"{plural(more, item)} more with another text and the same outcome: not shown.")
         yield fill(TEMPLATE, "left", " ".join(left))
@@ -268,8 +291,8 @@ def _tools(item: str, written: _Spooled, facets: Sequence[str]) -> bytes:
     )
 
 
-def _spooled(contents: Contents, rows: Rows) -> _Spooled:
-    """Writes the rows to disk."""
+def _spooled(contents: Contents, rows: Rows, chosen: Sequence[Collection[str]] | None) -> _Spooled:
+    """Writes the rows to disk, of the chosen items."""
     counts = contents.found.counts
     number = counts.pairs - counts.unchanged + min(MOST_TEXTS, counts.unchanged)
     steps = max(LEAST_STEPS, min(MOST_STEPS, PAGE_STEPS // max(1, number)))
@@ -279,6 +302,9 @@ def _spooled(contents: Contents, rows: Rows) -> _Spooled:
             written.texts += 1
             if written.texts > MOST_TEXTS:
                 continue
+        if chosen and not (shown.before.item in chosen[0] or shown.after.item in chosen[1]):
+            written.unchosen += 1
+            continue
         rows.add(_row(contents, written, at, shown), group=SORTS.index(shown.sort))
     return written
 

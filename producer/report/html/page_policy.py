@@ -11,13 +11,20 @@ NO_SCRIPT: Final = ".tools,.reasons,.keyhint{display:none!important}"
 """Hides what would do nothing."""
 
 
-def policy_of(folders: Sequence[str], *, has_images: bool) -> str:
-    """Returns the content security policy of pages, given their folders: what is in them, and images."""
+def policy_of(folders: Sequence[str], *, has_images: bool, has_form: bool = False) -> str:
+    """Returns the content security policy of pages.
+
+    Args:
+        folders: of their styles and scripts, which alone may be used.
+        has_images: whether images stand in them.
+        has_form: whether they send a form to their server.
+    """
     styles = dict.fromkeys([*map(_digest, map(style_of, folders)), _digest(NO_SCRIPT)])
     scripts = dict.fromkeys(_digest(script) for folder in folders for script in scripts_of(folder) if script)
     policy = (
         f"default-src 'none'; style-src {' '.join(styles)}; "
-        f"script-src {' '.join(scripts)}; base-uri 'none'; form-action 'none'"
+        f"script-src {' '.join(scripts)}; base-uri 'none'; "
+        f"form-action '{'self' if has_form else 'none'}'"
     )
     return f"{policy}; img-src data:" if has_images else policy
 

@@ -254,6 +254,8 @@ class Page:
     """Below `producer`, with `page.css` and `page.js` if the page has them."""
     has_images: bool = False
     """Whether images stand in it, as `data:` URLs; others are never loaded."""
+    has_form: bool = False
+    """Whether it sends a form to the server that wrote it."""
 
 
 class Rows:
@@ -369,7 +371,7 @@ class Rows:
 
 def begin(page: Page) -> bytes:
     """Writes a page up to its verdict."""
-    policy = policy_of([page.folder], has_images=page.has_images)
+    policy = policy_of([page.folder], has_images=page.has_images, has_form=page.has_form)
     return fill(TEMPLATE, "begin", page, markup(style_of(page.folder)), markup(NO_SCRIPT), markup(policy))
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from producer import kinds
 from producer.row_filter import FIELDS, FilterError, RowFacts, parse_filter
+from producer.view.params import GivenFilter
+from producer.view.run_lines import RUNS
 from shared.codecs.item_rows import ItemRow
 from shared.kinds import CASES, QUERIES, TURNS
 from shared.runs import TurnRow
@@ -145,3 +147,14 @@ def test_the_document_lists_every_field() -> None:
     document = (ROOT / "docs" / "exports.md").read_text(encoding="utf-8")
     rows = [f"| `{name}` | {field.about} |" for name, field in FIELDS.items()]
     assert "\n".join(rows) in document
+
+
+def test_runs_have_fields_of_their_own() -> None:
+    """As docs/view.md lists them; a field of answers is an error with the fields that there are."""
+    document = (ROOT / "docs" / "view.md").read_text(encoding="utf-8")
+    rows = [f"| `{name}` | {field.about} |" for name, field in RUNS.fields.items()]
+    assert "\n".join(rows) in document
+    with pytest.raises(FilterError, match="no field is called 'latency'") as caught:
+        parse_filter("latency > 2s", RUNS)
+    assert "there are: status, state, kind, name" in caught.value.hint
+    assert "a time such as 30m, 2h or 3d" in GivenFilter.of("age < 5", RUNS).problem
