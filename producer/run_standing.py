@@ -1,12 +1,21 @@
-"""How a run stands by its counters, without its rows: good, bad, at work, and how much of it passed."""
+"""How a run stands: good, bad, at work, and how much of it passed, by its counters or its cases."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple
 
-from producer.run_settings import is_freeform
+from producer.cases.repeats import Verdicts
+from producer.row_reader import state_of
+from producer.run_settings import has_quorums, is_freeform
 from producer.text import share
+from shared.contracts.case_run import decode_case
 from shared.names import Outcome, RunState
-from shared.runs import RunInfo
+from shared.runs import RunInfo, RunStore
+
+MOST_KEPT: Final = 10_000
+"""Runs whose verdicts on cases are remembered."""
 
 
 class Standing(Enum):
@@ -23,7 +32,7 @@ class Standing(Enum):
 
 
 class Passed(NamedTuple):
-    """How many of the items with a result passed."""
+    """How many of the items with a result passed; of a run with verdicts on cases, of the cases."""
 
     passed: int
     done: int
@@ -38,7 +47,7 @@ def standing_of(info: RunInfo, *, is_worked_on: bool) -> Standing:
     """
     match info.state:
         case RunState.FINISHED:
-            has_failures = any(info.tally.get(word) for word in (Outcome.FAILED, Outcome.ERROR))
+            has_failures = any(info.outcomes.get(word) for word in (Outcome.FAILED, Outcome.ERROR))
             return Standing.BAD if has_failures else Standing.GOOD
         case RunState.ABORTED:
             return Standing.BAD
@@ -67,11 +76,32 @@ def state_text(info: RunInfo, *, is_worked_on: bool) -> str:
 
 
 def passed_of(info: RunInfo) -> Passed | None:
-    """Returns how many items passed; None where nothing is checked or answered."""
-    counted = [info.tally.get(word, 0) for word in info.kind.outcomes]
-    passed, errors = info.tally.get(Outcome.PASSED, 0), info.tally.get(Outcome.ERROR, 0)
+    """Returns how many items passed; None where nothing is checked or answered, or no case is counted."""
+    done = sum(info.outcomes.get(word, 0) for word in info.kind.outcomes)
+    passed, errors = info.outcomes.get(Outcome.PASSED, 0), info.outcomes.get(Outcome.ERROR, 0)
     is_checked = Outcome.PASSED in info.kind.outcomes and not is_freeform(info)
     # A run that an earlier version retried also counted the results that were replaced.
-    if not is_checked or sum(counted) != info.done or info.done <= errors:
-        return None
-    return Passed(passed, info.done)
+    is_counted = done == info.done and not has_quorums(info) if info.verdicts is None else True
+    return Passed(passed, done) if is_checked and is_counted and done > errors else None
+
+
+def counted(store: RunStore, info: RunInfo) -> RunInfo:
+    """Returns a run with the verdicts on its cases, where their answers count together and it has ended.
+
+    Counters of a run are of answers, so the rows are read; once for each state of a run.
+
+    Raises:
+        RedisUnreachableError: Redis stays away.
+    """
+    if not info.is_final or not has_quorums(info):
+        return info
+    return replace(info, verdicts=_verdicts(store, info.run, state_of(info)))
+
+
+@lru_cache(MOST_KEPT)
+def _verdicts(store: RunStore, run: str, _state: str) -> Mapping[str, int]:
+    verdicts = Verdicts()
+    for page in store.item_pages(run, with_payload=True):
+        for row in page:
+            verdicts.add(decode_case(row.payload), row.outcome, is_needed=True)
+    return verdicts.summary().counts.named()

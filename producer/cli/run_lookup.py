@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from producer import api
 from producer.cli.session import Session
+from producer.run_standing import counted
 from producer.service_documents import (
     ListedRun,
     ListedStream,
@@ -102,6 +103,11 @@ def wait_reasons(store: RunStore, runs: Iterable[RunInfo]) -> dict[str, str]:
     """Reads why runs make no progress, by run; only open and incomplete runs have a reason."""
     waiting = [info for info in runs if not info.is_final or info.state == RunState.INCOMPLETE]
     return {info.run: store.wait_reason_of(info, store.upstream_status(info)) for info in waiting}
+
+
+def counted_runs(store: RunStore, runs: Iterable[RunInfo]) -> list[RunInfo]:
+    """Returns runs with the verdicts on their cases, as lists show them."""
+    return [counted(store, info) for info in runs]
 
 
 def local_time(epoch_ms: int) -> str:

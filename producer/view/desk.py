@@ -14,6 +14,7 @@ from producer.fleet_state import (
     state_text,
 )
 from producer.following.follower import parked_text
+from producer.run_standing import counted
 from producer.streams import known_stream
 from producer.text import count, duration, plural
 from producer.view.cards import RunPace
@@ -73,10 +74,11 @@ def look(access: Access, most: int = MOST_RUNS) -> RunsLook:
     Raises:
         RedisUnreachableError: Redis is away.
     """
-    runs = access.impatient_store.list(limit=most)
+    store = access.impatient_store
+    runs = [counted(store, info) for info in store.list(limit=most)]
     overview = read_overview(access.client, access.queue_lengths(), runs[:WATCHED])
     bounds, in_hand = read_bounds(access.ledger.caller, None), read_in_hand(access.client)
-    return RunsLook(runs, overview, bounds, access.impatient_store.streams(), in_hand)
+    return RunsLook(runs, overview, bounds, store.streams(), in_hand)
 
 
 class StreamLook(NamedTuple):

@@ -10,6 +10,7 @@ import msgspec
 from producer.access import Access
 from producer.following import Meter, Progress
 from producer.following.follower import Follower
+from producer.run_standing import counted
 from producer.streams import is_stream, namespace_of
 from producer.view import desk, html_pages
 from producer.view.cards import Card, RunPace, card_of
@@ -104,8 +105,9 @@ class Following:
         await asyncio.to_thread(self._access.impatient_store.info, run)  # there is one, and Redis answers
         follower = Follower(self._access, run)
         async for progress in follower:
-            card = card_of(follower.info, pace_of(progress), now_ms())
-            yield PageParts({"card": html_pages.card_html(card, self._links)}, _state(follower.info))
+            info = await asyncio.to_thread(counted, self._access.impatient_store, follower.info)
+            card = card_of(info, pace_of(progress), now_ms())
+            yield PageParts({"card": html_pages.card_html(card, self._links)}, _state(info))
         while True:
             await asyncio.sleep(EVERY_S)
             info = await asyncio.to_thread(self._access.impatient_store.info, run)

@@ -251,7 +251,7 @@ def _line(
 
 def _facts(info: RunInfo, standing: Standing, rate: Rate | None, now_ms: int) -> RunFacts:
     return RunFacts(
-        status=[*filter(None, [_STATUS.get(standing)]), *(word for word in _BAD if info.tally.get(word))],
+        status=[*filter(None, [_STATUS.get(standing)]), *(word for word in _BAD if info.outcomes.get(word))],
         state=info.state.value,
         kind=info.kind.name,
         name=info.title,

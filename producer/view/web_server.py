@@ -26,6 +26,7 @@ from producer.report_files import ReportStream
 from producer.review.label_store import read_labels
 from producer.row_filter import RowFilter
 from producer.row_reader import RowReader, RowsPage, shown_of, state_of
+from producer.run_standing import counted
 from producer.stored_runs import SEARCHED, runs_before
 from producer.streams import is_stream, namespace_of
 from producer.text import plural
@@ -149,8 +150,8 @@ class Pages:
     def _run(self, run: str, asked: QueryParams) -> bytes:
         if is_stream(run):
             return self._stream(run, asked)
-        info = self._access.impatient_store.info(run)
         store = self._access.impatient_store
+        info = counted(store, store.info(run))
         earlier = next(runs_before(store.list(limit=SEARCHED, kind=info.kind), info), None)
         rows, search = self._rows(info, asked)
         view = html_pages.RunView(

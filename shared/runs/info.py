@@ -75,6 +75,13 @@ class RunInfo:
     """Workers that do not know this layout leave it alone."""
     forgotten_ms: int | None = None
     """Time when its texts were forgotten; None of a run that has them."""
+    verdicts: Mapping[str, int] | None = None
+    """How its cases ended, where their answers count together and somebody has read them; see `counted`."""
+
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """How many of what its verdict counts ended how: items, or cases whose answers count together."""
+        return self.tally if self.verdicts is None else self.verdicts
 
     @property
     def is_final(self) -> bool:

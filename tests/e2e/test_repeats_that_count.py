@@ -41,6 +41,17 @@ def test_a_case_is_asked_until_its_verdict_is_certain(cli: Cli, tmp_path: Path) 
     assert skipped[0]["reason"] == "verdict certain: 8 of 8 passed, 8 needed"
     assert (every.code, document(every)["counts"]["skipped"]) == (1, 0)
     assert cli("retry", run).code == 2
+    assert ["66.7%" in line for line in cli("runs", "list").out.splitlines()[1:]] == [True, True]
+
+
+def test_lists_count_cases_as_the_verdict_does(cli: Cli, tmp_path: Path) -> None:
+    """Answers that failed do not make a run fail whose cases passed: exit code, mark and rate agree."""
+    with ModelServer(flaky) as server:
+        path = bench(tmp_path, server, [CASES[0], CASES[2]], models=["alpha"], panel=(), config=EIGHT_OF_TEN)
+        done = cli("run", path, *WORKERS)
+    assert (done.code, document(done)["counts"]["failed"]) == (0, 2)
+    [line] = cli("runs", "list").out.splitlines()[1:]
+    assert (line.startswith("✓"), "100.0%" in line) == (True, True)
 
 
 def test_what_was_not_needed_is_asked_where_a_retry_needs_it(cli: Cli, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def list_runs(
     if session.options.json:
         session.output.document(run_lookup.runs_document(runs, why, streams))
     elif runs or streams:
+        runs = run_lookup.counted_runs(session.access.store, runs)
         open_kinds = {info.kind for info in runs if not info.is_final}
         worked_on = {each for each in open_kinds if session.access.count_workers(each)}
         runs_table.print_runs(session.output, runs, why, worked_on=worked_on, streams=streams)

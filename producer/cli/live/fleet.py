@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from producer.cli.output import Output, printable
-from producer.cli.run_lookup import listed, wait_reasons
+from producer.cli.run_lookup import counted_runs, listed, wait_reasons
 from producer.cli.runs_table import print_runs
 from producer.cli.session import Session
 from producer.fleet_state import Overview, read_overview
@@ -91,7 +91,8 @@ def print_status(session: Session, limit: int) -> None:
 
 def _look(session: Session, limit: int, store: RunStore) -> tuple[Overview, Sequence[RunInfo]]:
     newest = store.list(limit=max(limit, OPEN_AMONG))
-    return read_overview(session.access.client, session.access.queue_lengths(), newest), newest[:limit]
+    overview = read_overview(session.access.client, session.access.queue_lengths(), newest)
+    return overview, counted_runs(store, newest[:limit])
 
 
 def _print_queues(output: Output, overview: Overview) -> None:

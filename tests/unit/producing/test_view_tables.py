@@ -36,6 +36,18 @@ def test_a_change_is_that_since_the_run_before_of_the_name() -> None:
     assert changes == [("▲ 40.0 points", "p"), None, ("▼ 2.0 points", ""), None]
 
 
+def test_cases_count_where_answers_count_together() -> None:
+    """Mark and rate are those of the cases, in the table and on the page; unread, there is no rate."""
+    answers = run(1, 2, 2)
+    snapshot = {**answers.snapshot, "cases": {**answers.snapshot["cases"], "has_quorums": True}}
+    unread = replace(answers, snapshot=snapshot)
+    read = replace(unread, verdicts={"passed": 1})
+    table = lines_of([read, unread, answers], [], 0)
+    assert [(line.letter, line.rate_text) for line in table] == [("p", "100.0%"), ("f", ""), ("f", "50.0%")]
+    card = card_of(read, RunPace(), 5_000)
+    assert (card.letter, card.facts[0]) == ("p", ("Passed", "100.0%, 95%: 21 to 100"))
+
+
 def test_filters_count_what_they_would_show() -> None:
     """A chip's number is that beside what else is chosen; a page has so many runs and no more."""
     lines = lines_of([run(at, 1, at % 2, name=f"bench {at % 3}") for at in range(250)], [], 0)
