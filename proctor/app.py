@@ -108,7 +108,7 @@ def served(app: App) -> Iterator[str]:
     thread.start()
     try:
         host, port = server.server_address[:2]
-        yield f"http://{host!s}:{port}/v1"
+        yield f"http://{host!s}:{port}/function/v1"  # lists of settings leave out such a port
     finally:
         server.shutdown()
         server.server_close()

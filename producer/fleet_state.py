@@ -11,11 +11,13 @@ from shared.errors import UsageError
 from shared.keys import (
     CLOCK_KEY,
     DEAD_KEY,
+    admitted_key,
     capacity_key,
     chunk_key,
     live_key,
     parked_key,
     ring_key,
+    wait_key,
     workers_key,
 )
 from shared.kinds import Kind, all_kinds
@@ -91,19 +93,56 @@ def _add_workers(workers: dict[str, WorkerState], kind: str, found: Iterable[wai
         workers[name] = WorkerState(name, (*known.kinds, kind), most, round(least, 1))
 
 
-def read_in_hand(client: "redis.Redis") -> Counter[str]:
-    """Counts the chunks that each worker has in hand, of those that the steward checks next.
+class RunChunks(NamedTuple):
+    """The chunks of a run that are not done, by where they are."""
+
+    waiting: int
+    """Not published yet."""
+    published: int
+    """Told to the workers, and taken by none."""
+    in_hand: int
+    parked: int
+
+
+class ChunksNow(NamedTuple):
+    """Where chunks are, of those that the steward checks next."""
+
+    by_worker: Mapping[str, int]
+    """Those in hand."""
+    by_run: Mapping[str, RunChunks]
+
+
+def read_chunks(client: "redis.Redis", runs: Sequence[RunInfo] = ()) -> ChunksNow:
+    """Counts the chunks that workers have in hand, and those of runs.
 
     Args:
         client: of the ledger's server.
+        runs: those that go on.
     """
-    pipeline = client.pipeline(transaction=False)
+    pipeline, number = client.pipeline(transaction=False), len(all_kinds())
     for kind in all_kinds():
         pipeline.zrange(live_key(kind.name), 0, MOST_CHUNKS - 1)
-    members = [member.decode() for found in pipeline.execute() for member in found]
-    for run, _, chunk in (member.partition(" ") for member in members):
+    for kind in all_kinds():
+        pipeline.zrange(parked_key(kind.name), 0, MOST_CHUNKS - 1)
+    for info in runs:
+        pipeline.zcard(wait_key(info.run))
+        pipeline.scard(admitted_key(info.run))
+    read = pipeline.execute()
+    live = [member.decode().split(" ") for found in read[:number] for member in found]
+    parked = Counter(member.decode().split(" ")[0] for found in read[number : 2 * number] for member in found)
+    for run, chunk in live:
         pipeline.hmget(chunk_key(run, chunk), ["st", "w"])
-    return Counter(worker.decode() for state, worker in pipeline.execute() if state == LEASED)
+    leased = [
+        (run, worker.decode())
+        for (run, _), (state, worker) in zip(live, pipeline.execute(), strict=True)
+        if state == LEASED
+    ]
+    in_hand, counts = Counter(run for run, _ in leased), read[2 * number :]
+    by_run = dict[str, RunChunks]()
+    for info, unpublished, admitted in zip(runs, counts[::2], counts[1::2], strict=True):
+        taken, later = in_hand[info.run], parked[info.run]
+        by_run[info.run] = RunChunks(unpublished, max(0, admitted - taken - later), taken, later)
+    return ChunksNow(Counter(worker for _, worker in leased), by_run)
 
 
 class Bounds(NamedTuple):

@@ -19,6 +19,8 @@ BLOCK_BYTES: Final = 1 << 18
 """How much is read at once."""
 STDIN: Final = "-"
 """The name that means standard input."""
+NO_FILE: Final = "stdin"
+"""What an input without a file is called."""
 FILE_KEY: Final = "file"
 """Key in a run's snapshot of what identifies its file."""
 KEY_CHARS: Final = 16
@@ -39,7 +41,7 @@ class Source:
         self._path = None if str(where) == STDIN else Path(where)
         self._stream: BinaryIO | None = None
         self._head: bytes | None = None
-        self.name = "stdin" if self._path is None else str(where)
+        self.name = NO_FILE if self._path is None else str(where)
         """As typed by the user; prefix of every error."""
 
     @property

@@ -33,11 +33,9 @@ class Queue:
 
     def __post_init__(self) -> None:
         if self.sample is not None and self.sample < 1:
-            raise UsageError(f"a sample of {self.sample} answers", hint="take at least one")
+            raise UsageError(f"the sample has {self.sample} answers", hint="use 1 or more")
         if not 1 <= self.reviewers <= MOST_REVIEWERS:
-            raise UsageError(
-                f"{self.reviewers} reviewers of an answer", hint=f"take from 1 to {MOST_REVIEWERS}"
-            )
+            raise UsageError(f"each answer has {self.reviewers} reviewers", hint=f"use 1 to {MOST_REVIEWERS}")
 
 
 @dataclass(frozen=True, slots=True)

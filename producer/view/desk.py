@@ -1,15 +1,17 @@
 """What pages are made from, read from Redis: runs, the fleet, one run and its rows; each call reads anew."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from producer.access import Access
 from producer.fleet_state import (
     Bounds,
+    ChunksNow,
     Overview,
+    RunChunks,
     is_of_run,
     read_bounds,
-    read_in_hand,
+    read_chunks,
     read_overview,
     state_text,
 )
@@ -26,11 +28,15 @@ from shared.ledger.bounds import HOUR_MS
 from shared.runs import RunInfo
 from shared.runs.served import StreamState
 from shared.runs.waiting import describe_limits
+from shared.upstream.model_target import is_function
 
 MOST_RUNS: Final = 10_000
 """Runs that the table knows; the newest come first."""
 WATCHED: Final = 100
 """Newest runs among which open ones are looked for."""
+
+
+NO_CHUNKS: Final = ChunksNow({}, {})
 
 
 class FleetLine(NamedTuple):
@@ -48,6 +54,8 @@ class FleetBox(NamedTuple):
 
     workers: Sequence[FleetLine]
     queues: Sequence[FleetLine]
+    chunks: Sequence[FleetLine]
+    """Of the runs that go on."""
     limits: Sequence[FleetLine]
     dead: str
 
@@ -59,8 +67,8 @@ class RunsLook(NamedTuple):
     overview: Overview
     bounds: Sequence[Bounds]
     streams: Sequence[StreamState] = ()
-    in_hand: Mapping[str, int] = {}
-    """Chunks that workers have claimed, by their names."""
+    chunks: ChunksNow = NO_CHUNKS
+    """Where the chunks of the runs are that go on."""
 
     @property
     def worked_on(self) -> frozenset[Kind]:
@@ -77,8 +85,9 @@ def look(access: Access, most: int = MOST_RUNS) -> RunsLook:
     store = access.impatient_store
     runs = [counted(store, info) for info in store.list(limit=most)]
     overview = read_overview(access.client, access.queue_lengths(), runs[:WATCHED])
-    bounds, in_hand = read_bounds(access.ledger.caller, None), read_in_hand(access.client)
-    return RunsLook(runs, overview, bounds, store.streams(), in_hand)
+    bounds = read_bounds(access.ledger.caller, None)
+    chunks = read_chunks(access.client, [info for info in runs[:WATCHED] if not info.is_final])
+    return RunsLook(runs, overview, bounds, store.streams(), chunks)
 
 
 class StreamLook(NamedTuple):
@@ -125,12 +134,12 @@ def run_lines(found: RunsLook) -> list[RunLine]:
 
 def fleet_box(found: RunsLook) -> FleetBox:
     """Makes what a page shows of the fleet."""
-    overview = found.overview
+    overview, in_hand = found.overview, found.chunks.by_worker
     workers = [
         FleetLine(
             each.name,
-            f"{', '.join(each.kinds)}; {found.in_hand.get(each.name, 0)} of {plural(each.capacity, 'chunk')}",
-            found.in_hand.get(each.name, 0) / max(1, each.capacity),
+            f"{', '.join(each.kinds)}; {in_hand.get(each.name, 0)} of {plural(each.capacity, 'chunk')}",
+            in_hand.get(each.name, 0) / max(1, each.capacity),
             about=f"last seen {duration(each.heard_s)} ago",
         )
         for each in overview.workers
@@ -145,9 +154,25 @@ def fleet_box(found: RunsLook) -> FleetBox:
         )
         for queue in overview.queues
     ]
-    limits = [_limit(bound) for bound in found.bounds if not is_of_run(bound)]
+    limits = [_limit(bound) for bound in found.bounds if not is_of_run(bound) and not _is_gone(bound)]
     dead = plural(overview.dead, "dead item") if overview.dead else ""
-    return FleetBox(workers, queues, limits, dead)
+    titles = {info.run: info.title for info in found.runs}
+    chunks = [_chunks(titles[run], counts) for run, counts in found.chunks.by_run.items()]
+    return FleetBox(workers, queues, chunks, limits, dead)
+
+
+def _chunks(title: str, counts: RunChunks) -> FleetLine:
+    """Makes the line of a run that goes on."""
+    named = zip(counts, ("waiting", "published", "in hand", "parked"), strict=True)
+    text = ", ".join(f"{count(number)} {word}" for number, word in named if number)
+    about = "waiting: not published yet; published: a worker may take it; in hand: at work; parked: due later"
+    return FleetLine(title, text or "none left", counts.in_hand / max(1, sum(counts)), about=about)
+
+
+def _is_gone(bound: Bounds) -> bool:
+    """Returns whether a line is of a function of Python that was served for a run, and is not called now."""
+    state = bound.state
+    return state is not None and is_function(state.place) and not state.in_flight
 
 
 def _limit(bound: Bounds) -> FleetLine:

@@ -229,9 +229,9 @@ def _notes(columns: Sequence[RunColumn]) -> list[str]:
     found = columns[0].found
     nouns, one_in = many(columns[0].info.kind.noun), round(1 / found.test.level_each)
     return [
-        f"Changes are over the {nouns} that a run shares with the baseline.",
-        "Coloured ones are more than chance: outcomes and checks by McNemar's test, others where the",
-        f"{level_of(found)} interval leaves out 0, as 1 in {one_in} does by chance.",
+        f"Changes are computed over the {nouns} that a run shares with the baseline.",
+        "Coloured changes are more than chance: outcomes and checks by McNemar's test, other values by their",
+        f"{level_of(found)} interval, which excludes 0 (by chance, 1 in {one_in} does).",
     ]
 
 

@@ -218,7 +218,7 @@ def item_page(view: ItemView, links: Links) -> bytes:
 
 def message_page(title: str, text: str, hint: str, links: Links) -> bytes:
     """Writes a page that only says something, such as that there is no such run."""
-    body = fill(TEMPLATE, "message", title, text, hint)
+    body = fill(TEMPLATE, "message", title, text, hint, links)
     return framed(Frame(title, links, crumbs=[("Runs", links.to())]), body)
 
 

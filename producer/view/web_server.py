@@ -411,7 +411,7 @@ def explained(links: Links) -> Callable[[web.Request, Callable[..., object]], ob
             status = status_of(error)
             if request.method == hdrs.METH_POST:
                 return _said(error.message, error.hint, status=status)
-            page = message_page("That did not work", error.message, error.hint, links)
+            page = message_page("This page cannot be shown", error.message, error.hint, links)
             return web.Response(body=page, status=status, content_type="text/html", charset="utf-8")
 
     return explain

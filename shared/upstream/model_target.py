@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -16,6 +17,20 @@ FLEX_TIMEOUT_S: Final = 900.0
 """The same of the service tier `flex`, whose answers may take that long by OpenAI's guide."""
 ECHO: Final = "echo"
 """The model that answers with its last user message, without a call; also `echo/NAME`, for several of it."""
+
+
+FUNCTION_PATH: Final = "/function/"
+"""Begin of the path of a function of Python that is served for the time of a run (`proctor.app`); its port is
+another one each time."""
+
+
+def is_function(api_base: str) -> bool:
+    """Returns whether an endpoint is such a function.
+
+    >>> is_function("http://127.0.0.1:43203/function/v1"), is_function("http://127.0.0.1:43203/v1")
+    (True, False)
+    """
+    return urlsplit(api_base).path.startswith(FUNCTION_PATH)
 
 
 class ModelTarget(msgspec.Struct, frozen=True, gc=False):

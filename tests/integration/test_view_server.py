@@ -238,8 +238,8 @@ def test_reports_and_comparisons_are_pages_of_the_server(address: str, redis_cli
 
 def test_pairs_are_filtered_by_either_answer(address: str, redis_client: "redis.Redis") -> None:
     """In the words of `results --where`, without which no pair is left out; a mistake is said with a hint."""
-    cases_run(redis_client, "run-a")
-    cases_run(redis_client, "run-b", outputs=[OUTPUTS[0]])
+    cases_run(redis_client, "run-a", source="stdin")
+    cases_run(redis_client, "run-b", outputs=[OUTPUTS[0]], source="stdin")
     pair = at(address, "/compare", run="run-a") + "&run=run-b&where="
 
     async def rows(where: str) -> list[str]:
@@ -254,6 +254,7 @@ def test_pairs_are_filtered_by_either_answer(address: str, redis_client: "redis.
         page = (await get(pair + "scor < 1"))[1]
         assert "did you mean &#39;score&#39;?" in page
         assert f'href="/run/run-a?token={TOKEN}">A</a>' in page
+        assert ("<bdi>Support desk</bdi>" in page, "<bdi>stdin</bdi>" in page) == (True, False)
 
     asyncio.run(ask())
 
@@ -302,12 +303,17 @@ def test_several_runs_stand_beside_a_baseline(address: str, redis_client: "redis
 
 
 def test_the_fleet_counts_chunks_in_hand(access: Access, redis_client: "redis.Redis") -> None:
-    """A claimed chunk is in the hand of its worker; a published one is in nobody's."""
+    """A claimed chunk is in the hand of its worker; a published one is in nobody's; each run has a line."""
     for run in ("run-a", "run-b"):
-        cases_run(redis_client, run, done=0)
+        cases_run(redis_client, run, cases=1_200, done=0, name=run)
     Ledger(redis_client, patience_s=5.0).claim("run-a", "0", "claim", WORKER)
-    [line] = desk.fleet_box(desk.look(access.connect())).workers
+    box = desk.fleet_box(desk.look(access.connect()))
+    [line] = box.workers
     assert (line.name, line.text, line.share) == (WORKER, "cases; 1 of 1 chunk", 1.0)
+    assert [(line.name, line.text) for line in box.chunks] == [
+        ("run-b", "3 waiting"),
+        ("run-a", "1 waiting, 1 published, 1 in hand"),
+    ]
 
 
 def test_a_redis_that_dies_returns(new_redis_server: Callable[..., RedisServer], tmp_path: Path) -> None:

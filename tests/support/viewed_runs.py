@@ -41,12 +41,14 @@ def cases_run(
     outputs: Sequence[str | None] = OUTPUTS,
     models: Sequence[str] = ("acme/quick",),
     name: str = "",
+    source: str = "bench.yaml",
     done: int | None = None,
 ) -> str:
     """Puts a run into the ledger; `done`: how many of its items have a result, all by default."""
     ledger = Ledger(client, patience_s=5.0)
     ledger.tick(WORKER, ["cases"], 1)
-    snapshot: dict[str, Any] = {**run_info(models, cases).snapshot, **({"name": name} if name else {})}
+    own = {**run_info(models, cases).snapshot, "source": source}
+    snapshot: dict[str, Any] = {**own, **({"name": name} if name else {})}
     rows = list(rows_of(models, cases, outputs))
     text = json.dumps(snapshot).encode()
     token = open_run(ledger, run, "cases", snapshot=text)

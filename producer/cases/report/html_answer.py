@@ -117,7 +117,7 @@ class ShownAnswer(NamedTuple):
     """What was sent, where the cells of a row differ in it."""
     answered: Sequence[ShownMessage]
     good: Sequence[tuple[str, Text]]
-    """What a good answer is."""
+    """What was expected."""
     command: str
     """Asks for this answer again."""
 
@@ -267,8 +267,8 @@ def _decided(result: CaseResult) -> str:
     if result.passed or not decided:
         return ""
     if decided == "checks":
-        return "the failed checks decided"
-    return f"{TITLES[Stage(decided)] if decided in TITLES else decided} decided"
+        return "decided by the failed checks"
+    return f"decided by {TITLES[Stage(decided)] if decided in TITLES else decided}"
 
 
 def _configured(case: OpenedCase, run: CaseRun) -> frozenset[str]:

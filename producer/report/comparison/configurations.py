@@ -15,7 +15,7 @@ from shared.contracts.query_run import QueryRun
 from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.runs import RunInfo, TurnRow
 from shared.upstream.http_mapping import HttpMapping
-from shared.upstream.model_target import ModelTarget
+from shared.upstream.model_target import ModelTarget, is_function
 from shared.upstream.protocol_names import OPENAI
 
 PROMPT: Final = "prompt"
@@ -31,6 +31,8 @@ CRITERIA_OF_QUERY: Final = (
     "must_not_contain",
     "oos_decline_signals",
 )
+FUNCTION: Final = "a function of Python"
+"""The endpoint of a run whose application, or check, was served for the time of the run."""
 OWN_NAMES: Final = frozenset({"clientRequestId"})
 """Keys of a turn that decide nothing."""
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -172,7 +174,8 @@ def _endpoint(target: ModelTarget) -> dict[str, Any]:
     if target.http is not None:
         return {"": target.api_base, "http": _mapping(target.http)}
     spoken = target.spoken if target.api_base else OPENAI
-    return {"": target.api_base or USUAL_PLACE} | ({} if spoken == OPENAI else {"protocol": spoken})
+    place = FUNCTION if is_function(target.api_base) else target.api_base or USUAL_PLACE
+    return {"": place} | ({} if spoken == OPENAI else {"protocol": spoken})
 
 
 def _mapping(mapping: HttpMapping) -> str:

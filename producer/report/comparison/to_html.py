@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from producer.aggregate.comparison import GOOD
 from producer.cases.report.reasons import GAP, Reason, Wordings
+from producer.load.source import NO_FILE
 from producer.report.cells import Size
 from producer.report.comparison.contents import Contents, Shown, SideFigures
 from producer.report.comparison.item_texts import CheckText
@@ -213,7 +214,8 @@ def table_page(verdict: str, table: Table, sides: Sequence[tuple[str, str]], ton
 def _page(contents: Contents, names: Sequence[str], links: Sequence[tuple[str, str]]) -> Page:
     """Returns the head of the page: verdict, and sentences on it."""
     found = contents.found
-    sources = dict.fromkeys(side.source for side in contents.sides if side.source)
+    inputs = (side.bench if side.source == NO_FILE and side.bench else side.source for side in contents.sides)
+    sources = dict.fromkeys(filter(None, inputs))
     why = [text.replace(" %", "\u00a0%") for text in (contents.other_input, *sentences(found)) if text]
     tone = {"better": "p", "worse": "f"}.get(found.verdict, "")
     title, titles = (

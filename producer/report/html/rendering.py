@@ -16,8 +16,8 @@ PAGE_CHARS: Final = 48_000_000
 """Of all texts of a page, as far as `LEAST_CHARS` allows."""
 
 _PRODUCER: Final = Path(__file__).parents[2]
-_CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-"""Characters that no page should carry."""
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202d\u202e]")
+"""Characters that no page should carry: controls, and those that override the direction of what follows."""
 
 
 class Text(NamedTuple):
@@ -49,7 +49,8 @@ def cut(text: str, limit: int = Size.WHOLE) -> Text:
 def fill(template: str, macro: str, *arguments: Any) -> bytes:
     r"""Fills in one macro of a template; every text is escaped.
 
-    Control characters are shown as their pictures, and halves of surrogate pairs as their numbers.
+    Control characters are shown as their pictures; halves of surrogate pairs, and characters that override
+    the direction of a text, as their numbers.
 
     Args:
         template: its path below `producer`.
@@ -63,10 +64,10 @@ def fill(template: str, macro: str, *arguments: Any) -> bytes:
 
 
 def readable(text: str) -> str:
-    r"""Shows control characters as their pictures, and halves of surrogate pairs as their numbers.
+    r"""Shows control characters as their pictures, others that do harm as their numbers; see `fill`.
 
-    >>> readable("\x1b\ud800")
-    '␛\\ud800'
+    >>> readable("\x1b\ud800\u202e")
+    '␛\\ud800\\u202e'
     """
     return _encoded(text).decode()
 
@@ -107,6 +108,8 @@ def _encoded(text: str) -> bytes:
 
 
 def _picture(found: re.Match[str]) -> str:
-    """Shows a control character as its picture."""
+    """Shows a control character as its picture, and another one as its number."""
     number = ord(found[0])
+    if number > 0x7F:  # noqa: PLR2004 - the last one with a picture
+        return f"\\u{number:04x}"
     return "\u2421" if number == 0x7F else chr(0x2400 + number)  # noqa: PLR2004 - the picture of delete

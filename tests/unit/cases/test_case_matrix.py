@@ -185,7 +185,7 @@ def test_the_panel_goes_from_the_reason_to_the_command(tmp_path: Path) -> None:
         "Difference",
         "Question and answer",
         "Checks",
-        "What a good answer is",
+        "Expected answer",
         "Same case, other answers",
         "Ask only this again",
     ]

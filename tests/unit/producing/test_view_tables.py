@@ -3,18 +3,23 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
-from producer.fleet_state import Overview
+from proctor.app import served
+from producer.fleet_state import Bounds, Overview
+from producer.report.comparison.configurations import case_configuration
 from producer.view.cards import RunPace, card_of
 from producer.view.desk import RunsLook, fleet_box
 from producer.view.history import history_of
-from producer.view.html_pages import RunsView, runs_page
+from producer.view.html_pages import RunsView, message_page, runs_page
 from producer.view.links import Links
 from producer.view.run_lines import PAGE, RunsQuery, lines_of, table_of
 from shared.kinds import CASES
 from shared.names import RunState
 from shared.runs import RunInfo
+from shared.upstream.limits import Limits, ScopeState
+from shared.upstream.model_target import ModelTarget
 from tests.support.case_pages import run_info
 
 HOSTILE = "</title><script>window.pwned = 1</script>\x1b\u202e"
@@ -85,6 +90,36 @@ def test_a_card_offers_what_the_state_allows(
     """What a button would be refused for is not offered."""
     card = card_of(run(1, 2, state=state, tally=tally), RunPace(), 5_000)
     assert [name for name, _ in card.actions] == actions
+
+
+def test_a_function_that_was_served_is_no_other_setting() -> None:
+    """Its port differs each time: a history draws no line, and the fleet has no line of it after the run."""
+    with served(str.upper) as one, served(str.upper) as other:
+        assert one != other
+        settings = [case_configuration(called(place)) for place in (one, other, "http://127.0.0.1:1/v1")]
+    assert (settings[0] == settings[1], settings[1] == settings[2]) == (True, False)
+    states = [
+        ScopeState("f", "", flying, None, 0, "closed", 0, 0, None, place=place)
+        for flying, place in ((0, one), (1, one), (0, "http://127.0.0.1:1/v1"))
+    ]
+    bounds = [Bounds(state.key, Limits(), state) for state in states]
+    lines = fleet_box(RunsLook([], Overview((), (), 0), bounds)).limits
+    assert [line.text for line in lines] == ["1 in flight", "0 in flight"]
+
+
+def called(place: str) -> RunInfo:
+    """A run whose model is called at a place."""
+    made = run(1, 1)
+    models = {"f": msgspec.to_builtins(ModelTarget("f", place))}
+    return replace(made, snapshot={**made.snapshot, "cases": {**made.snapshot["cases"], "models": models}})
+
+
+def test_what_went_wrong_leads_back() -> None:
+    """Commands are shown as such, and a button leads to the runs."""
+    page = message_page("No", "no run is called <x>", "`proctor runs` lists them", Links("t")).decode()
+    assert "<code>proctor runs</code> lists them" in page
+    assert '<a class="btn" href="/?token=t">All runs</a>' in page
+    assert "&lt;x&gt;" in page
 
 
 def test_names_are_only_text() -> None:
