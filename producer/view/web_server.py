@@ -1,8 +1,8 @@
 """Serves `proctor view` on loopback: pages, live updates, actions; what waits for Redis runs in threads."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,17 +14,12 @@ from aiohttp import hdrs, web
 from producer import api, kinds
 from producer.access import Access
 from producer.browser import open_browser
-from producer.compared_runs import compared_runs
 from producer.http_server import in_thread, listening, status_of, stop_signal
 from producer.item_ids import item_id
 from producer.item_names import position_of
-from producer.report.comparison.setting_differences import Settings
-from producer.report.comparison.to_html import PairsFilter, comparison_page
-from producer.report.html.page_policy import policy_of
 from producer.report.html.rendering import file_text
 from producer.report_files import ReportStream
 from producer.review.label_store import read_labels
-from producer.row_filter import RowFilter
 from producer.row_reader import RowReader, RowsPage, shown_of, state_of
 from producer.run_standing import counted
 from producer.stored_runs import SEARCHED, runs_before
@@ -32,13 +27,12 @@ from producer.streams import is_stream, namespace_of
 from producer.text import plural
 from producer.view import desk, html_pages
 from producer.view.cards import ACTIONS, Card, card_of
+from producer.view.comparison_pages import ComparisonPages, settings_of, written_page
 from producer.view.follow import Following
-from producer.view.grid import Grid, Grids
-from producer.view.grid_page import About, GridQuery, GridSearch, grid_page
 from producer.view.history import history_of
 from producer.view.html_pages import message_page
 from producer.view.kept_reports import KeptReports
-from producer.view.links import TOKEN_KEY, Links, kept_token
+from producer.view.links import Links, kept_token
 from producer.view.live_hub import Hub
 from producer.view.params import GivenFilter, PathParams, QueryParams, typed
 from producer.view.request_guard import dress, guard
@@ -47,7 +41,7 @@ from producer.view.row_finder import RowFinder
 from producer.view.run_lines import RUNS, RunsQuery, table_of
 from producer.view.stream_lines import stream_line, turns_list, turns_page
 from shared.clock import now_ms
-from shared.errors import ProctorError, UnknownRunError, UsageError
+from shared.errors import ProctorError, UnknownRunError
 from shared.kinds import TURNS
 from shared.ledger.bounds import HOUR_MS
 from shared.names import Outcome
@@ -85,7 +79,8 @@ class Pages:
     def __init__(self, access: Access, links: Links) -> None:
         self._access, self._links = access, links
         self.hub = Hub(Following(access, links))
-        self._kept, self._finder, self._grids = KeptReports(), RowFinder(), Grids()
+        self._kept, self._finder = KeptReports(), RowFinder()
+        self._comparisons = ComparisonPages(access, links, self._kept, self._finder)
         self._prepared: asyncio.Task[None] | None = None
 
     def routes(self) -> list[web.RouteDef]:
@@ -96,10 +91,10 @@ class Pages:
             web.route(hdrs.METH_GET, "/static/{name}", self.static),
             web.route(hdrs.METH_GET, "/run/{run}", self.run),
             web.route(hdrs.METH_GET, "/run/{run}/report", self.report),
-            web.route(hdrs.METH_GET, "/compare", self.compare),
             web.route(hdrs.METH_GET, "/run/{run}/item/{item}", self.item),
             web.route(hdrs.METH_POST, "/run/{run}/{action}", self.act),
             web.route(hdrs.METH_POST, "/run/{run}/item/{item}/{action}", self.ask_again),
+            *self._comparisons.routes(),
         ]
 
     async def runs(self, request: web.Request) -> web.Response:
@@ -120,7 +115,7 @@ class Pages:
         table = table_of(desk.run_lines(found), query, given.wanted)
         named = [info for info in found.runs if query.name and info.title == query.name]
         named = [info for info in named if info.kind is named[0].kind]
-        course = history_of(query.name, named, _settings_of) if named else None
+        course = history_of(query.name, named, settings_of) if named else None
         streams = list(map(stream_line, found.streams))
         view = html_pages.RunsView(table, query, cards, desk.fleet_box(found), course, streams, given)
         return html_pages.runs_page(view, self._links)
@@ -216,7 +211,7 @@ class Pages:
 
     async def report(self, request: web.Request) -> web.StreamResponse:
         """Sends the report of a run, as `proctor report RUN -o FILE.html` writes it."""
-        return _written(await asyncio.to_thread(self._report, _path(request).run))
+        return written_page(await asyncio.to_thread(self._report, _path(request).run))
 
     def _report(self, run: str) -> Path:
         info = self._access.store.info(run)
@@ -225,70 +220,6 @@ class Pages:
             api.report(self._access, run, [ReportStream("html", out)])
 
         return self._kept.path(state_of(info), write)
-
-    async def compare(self, request: web.Request) -> web.StreamResponse:
-        """Sends the comparison of runs: of two, answer beside answer; of several, all of their cases."""
-        asked, runs = typed(request.query, QueryParams), list(dict.fromkeys(request.query.getall("run", [])))
-        if asked.view == "cases" or len(runs) > 2:  # noqa: PLR2004 - answers stand beside each other in pairs
-            return _html(await asyncio.to_thread(self._compare_cases, runs, asked))
-        if len(runs) < 2:  # noqa: PLR2004 - same
-            raise UsageError("a comparison needs two runs", hint="mark them in the list of runs")
-        return _written(await asyncio.to_thread(self._compare_answers, runs, asked))
-
-    def _item_address(self, run: str, item: str) -> str:
-        return self._links.to("run", run, "item", item)
-
-    def _sides(self, runs: Sequence[str], baseline: str) -> list[RunInfo]:
-        """Returns runs in their order in time, but for the baseline, which comes first."""
-        infos = map(self._access.impatient_store.info, runs)
-        return sorted(infos, key=lambda info: (info.run != baseline, info.created_ms, info.run))
-
-    def _compare_cases(self, runs: Sequence[str], asked: QueryParams) -> bytes:
-        grid = self._grids.get(self._access.impatient_store, self._sides(runs, asked.baseline))
-        query = GridQuery(asked.show, asked.of, asked.number, asked.q.strip())
-        search = self._search_grid(grid, GivenFilter.of(asked.where), asked.of)
-        return grid_page(grid, query, self._links, About(now_ms(), _settings_of), search)
-
-    def _search_grid(self, grid: Grid, given: GivenFilter, of: str) -> GridSearch:
-        """Goes on with the search of cases of which an answer meets a filter, in one run or in any."""
-        if given.wanted is None or not grid.is_whole:
-            return GridSearch(given)
-        rows, searched, total = bytearray(len(grid.names)), 0, 0
-        for column in grid.columns:
-            if of in ("", column.info.run):
-                reader = RowReader(self._access.impatient_store, column.info)
-                found = self._finder.find(reader, given.wanted)
-                column.mark(rows, found.positions)
-                searched, total = searched + found.searched, total + column.info.total
-        return GridSearch(given, bytes(rows), 100 * searched // max(1, total))
-
-    def _compare_answers(self, runs: Sequence[str], asked: QueryParams) -> Path:
-        store, given = self._access.store, GivenFilter.of(asked.where)
-        a, b = self._sides(runs, asked.baseline)
-        words = {"run": [a.run, b.run], "baseline": a.run}
-        links = [
-            ("Runs", self._links.to()),
-            ("A", self._links.to("run", a.run)),
-            ("B", self._links.to("run", b.run)),
-            ("Cases by run", self._links.to("compare", **words, where=given.text, view="cases")),
-        ]
-
-        def write(out: BinaryIO) -> None:
-            form = PairsFilter("/compare", {**words, TOKEN_KEY: self._links.token}, given.text, given.problem)
-            if given.wanted is not None:
-                form = form._replace(chosen=[self._items_found(info, given.wanted) for info in (a, b)])
-            with ExitStack() as resources:
-                contents = compared_runs(store, a, b, resources, self._item_address)
-                out.writelines(comparison_page(contents, links, form))
-
-        return self._kept.path(f"{state_of(a)} {state_of(b)} {given.text}", write)
-
-    def _items_found(self, info: RunInfo, wanted: RowFilter) -> frozenset[str]:
-        """Returns the ids of all items of a run that meet a filter."""
-        reader = RowReader(self._access.impatient_store, info)
-        while (found := self._finder.find(reader, wanted)).searched < info.total:
-            pass
-        return frozenset(item_id(info.kind, position) for position in found.positions)
 
     async def act(self, request: web.Request) -> web.Response:
         """Cancels, pauses, resumes or retries a run."""
@@ -346,7 +277,7 @@ class Pages:
         """Ends all followers and deletes the kept reports."""
         self._finder.close()
         await self.hub.close()
-        await asyncio.to_thread(self._grids.close)
+        await asyncio.to_thread(self._comparisons.close)
         self._kept.close()
 
     async def static(self, request: web.Request) -> web.Response:
@@ -374,29 +305,8 @@ def _path(request: web.Request) -> PathParams:
     return typed(request.match_info, PathParams)
 
 
-def _written(path: Path) -> web.FileResponse:
-    own = {hdrs.CONTENT_TYPE: "text/html; charset=utf-8", "Content-Security-Policy": _REPORT_POLICY}
-    return web.FileResponse(path, headers=own)
-
-
-def _settings_of(info: RunInfo) -> Settings:
-    """Returns the settings that affect results; empty if another version stored them differently."""
-    try:
-        return kinds.of(info.kind).compared().configuration(info)
-    except (KeyError, TypeError, ValueError):
-        return {}
-
-
 def _html(page: bytes) -> web.Response:
     return web.Response(body=page, content_type="text/html", charset="utf-8")
-
-
-_REPORT_POLICY: Final = policy_of(
-    ["cases/report", "queries/report", "turns/report", "items/report", "report/comparison"],
-    has_images=True,
-    has_form=True,
-)
-"""What reports may load: their styles and scripts are inline."""
 
 
 def explained(links: Links) -> Callable[[web.Request, Callable[..., object]], object]:

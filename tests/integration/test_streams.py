@@ -202,6 +202,20 @@ def test_times_of_a_stream_are_compared_by_their_shares(
         assert problem in capsys.readouterr().err
 
 
+def test_turns_of_a_stream_are_filtered(serve: Serve, redis_url: str, tmp_path: Path) -> None:
+    """Among all that are stored, in the words of `results --where`; a mistake is said with a hint."""
+    serve(*["hm", "ok"] * 30)
+    with access_to(redis_url, tmp_path) as access, served(access) as address:
+
+        def page(where: str) -> str:
+            return asyncio.run(get(at(address, "/run/served:live", where=where)))[1]
+
+        found = page("id %3D m3, m50 and latency < 1h")
+        assert re.findall(r'data-id="(\d+)"', found) == ["50", "3"]
+        assert "No turn matches." in page("latency > 2d")
+        assert "did you mean &#39;latency&#39;?" in page("latncy > 2d")
+
+
 def test_a_stream_has_a_page_that_is_live(serve: Serve, redis_url: str, tmp_path: Path) -> None:
     """Totals of today and by the hour, latest turns page by page, one turn, the report of an hour."""
     serve(*["hm", "ok"] * 30)
@@ -226,10 +240,6 @@ def test_a_stream_has_a_page_that_is_live(serve: Serve, redis_url: str, tmp_path
         _, _, words = older[1].replace("&amp;", "&").partition("?")
         last = page("/run/served:live", before=parse_qs(words)["before"][0])
         assert ('data-id="9"' in last, 'data-id="10"' in last, 'rel="next"' in last) == (True, False, False)
-        found = page("/run/served:live", where="id %3D m3, m50 and latency < 1h")
-        assert re.findall(r'data-id="(\d+)"', found) == ["50", "3"]
-        assert "No turn matches." in page("/run/served:live", where="latency > 2d")
-        assert "did you mean &#39;latency&#39;?" in page("/run/served:live", where="latncy > 2d")
         turn = page("/run/served:live/item/turn-58", part="1")
         assert "t58/m58" in turn
         assert "Ask this again" not in turn

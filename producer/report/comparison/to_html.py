@@ -179,13 +179,7 @@ def comparison_page(
             yield from written.rows.pieces(
                 Head(columns=2, metrics=heads, title=item.capitalize(), label="Pairs that differ")
             )
-        same, more = found.counts.unchanged - written.texts, written.texts - MOST_TEXTS
-        left = [f"{plural(same, item)} not shown: the same in both runs."] if same else []
-        if written.unchosen:
-            left.append(f"{plural(written.unchosen, item)} not shown: no answer meets the filter.")
-        if more > 0:
-            left.append(f"{plural(more, item)} more with another text and the same outcome: not shown.")
-        yield fill(TEMPLATE, "left", " ".join(left))
+        yield fill(TEMPLATE, "left", " ".join(_left(found.counts.unchanged, written, item)))
     finally:
         written.rows.close()
     words = (found.comparing.good.capitalize(), many(found.comparing.unit), many(item).capitalize())
@@ -195,6 +189,17 @@ def comparison_page(
         for letter, side in zip("AB", contents.sides, strict=True)
     ]
     yield end(facts, folder=FOLDER, row=item, cell="side", about="About this comparison")
+
+
+def _left(unchanged: int, written: _Spooled, item: str) -> Iterator[str]:
+    """Yields sentences on the pairs that are not shown."""
+    same, more = unchanged - written.texts, written.texts - MOST_TEXTS
+    if same:
+        yield f"{plural(same, item)} not shown: the same in both runs."
+    if written.unchosen:
+        yield f"{plural(written.unchosen, item)} not shown: no answer meets the filter."
+    if more > 0:
+        yield f"{plural(more, item)} more with another text and the same outcome: not shown."
 
 
 def table_page(verdict: str, table: Table, sides: Sequence[tuple[str, str]], tone: str) -> Iterator[bytes]:
