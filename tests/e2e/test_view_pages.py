@@ -183,6 +183,76 @@ def test_a_page_goes_on_when_its_server_is_back(
         browser.forgive()
 
 
+def test_two_tabs_agree(browser: Browser, access: Access, redis_client: "redis.Redis") -> None:
+    """What is done in one tab is shown in the other; searches and marks are each tab's own."""
+    run = cases_run(redis_client, "run-a", cases=8, done=4, name="desk")
+    cases_run(redis_client, "run-b", name="other")
+    with served(access) as address:
+        browser.open(address)
+        shows(browser, ".live .quad b", ["2", "1", "1", "4"])
+        browser.type("[data-search] .where", "working")
+        press(browser, "Escape")
+        browser.evaluate("document.activeElement.blur()")
+        shows(browser, "tr[data-row] .nm", ["desk"])
+        browser.click("tr[data-id=run-a] input")
+        with browser.second_tab() as turn:
+            browser.open(address.replace("/?", f"/run/{run}?"))
+            shows(browser, "[data-link]", ["live"])
+            browser.click("[data-part=card] [data-post*='/pause']")
+            shows(browser, ".badge", ["paused 50%"])
+            turn()
+            shows(browser, "[data-compare]", ["Compare 1 marked"])
+            assert "where=working" in browser.evaluate("location.search")
+            eventually(lambda: paused(browser), 10.0)
+            browser.click(".live [data-post*='/resume']")
+            turn()
+            shows(browser, "[data-part=card] [data-post]", ["Pause", "Cancel"])
+        assert browser.complaints() == []
+        browser.open("about:blank")
+
+
+def test_the_history_of_a_bench_leads_to_its_runs(
+    browser: Browser, access: Access, redis_client: "redis.Redis", artifacts: Path
+) -> None:
+    """A point for each run of the name, with what changed; each leads to its run, and all to their cases."""
+    for at, output in enumerate((OUTPUTS[:2], OUTPUTS[:1], OUTPUTS[1:2])):
+        cases_run(redis_client, f"run-{at}", name=f"desk {HOSTILE}", outputs=output)
+    cases_run(redis_client, "run-x", name="other")
+    with served(access) as address:
+        browser.open(address.replace("/?", "/run/run-1?"))
+        browser.click("nav.acts a:last-child")
+        shows(browser, "tr[data-row] .mono", ["run-2", "run-1", "run-0"])
+        points = browser.contents(".hist circle title")
+        assert [point.split(": ")[1][:6] for point in points] == ["50.0%,", "100.0%", "0.0%, "]
+        assert "The last run has 0.0%, the best one 100.0%" in browser.texts(".hist figcaption")[0]
+        for theme, width in (("light", 1440), ("dark", 390)):
+            browser.look(width=width, theme=theme)
+            browser.screenshot(artifacts / f"history-{theme}.png")
+            assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        browser.look(width=1600, height=1000)
+        browser.evaluate(
+            "document.querySelector('.hist svg a[href*=run-0]').dispatchEvent(new MouseEvent('click'))"
+        )
+        eventually(lambda: at_path(browser, "/run/run-0"), 10.0)
+        browser.evaluate("history.back()")
+        shows(browser, ".hist h2 a", ["Cases of the last 3"])
+        browser.click(".hist h2 a")
+        shows(browser, ".grid thead th", ["Case", "run-0", "run-1", "run-2"])
+        assert browser.evaluate("window.pwned") is None
+        assert browser.complaints() == []
+        browser.open("about:blank")
+
+
+def paused(browser: Browser) -> None:
+    """Asserts that the run above the list is paused."""
+    assert "cases · paused 50%" in browser.texts(".live h2")[0]
+
+
+def at_path(browser: Browser, path: str) -> None:
+    """Asserts where the browser is."""
+    assert browser.evaluate("location.pathname") == path
+
+
 def test_the_command_prints_its_address_first(cli: Cli, tmp_path: Path) -> None:
     """Line 1 is the address, which answers at once; `open` writes a page, and `run --view` serves one."""
     turns = write_turns(tmp_path / "turns.jsonl", turn_lines(2, 3))

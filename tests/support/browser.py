@@ -5,6 +5,8 @@ that a test can say: no error, and nothing left this machine.
 """
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -104,6 +106,23 @@ class Browser:
     def open(self, url: str) -> None:
         """Loads a page and waits for its `load` event."""
         self._driver.get(url)
+
+    @contextmanager
+    def second_tab(self) -> Iterator[Callable[[], None]]:
+        """Shows another tab while the block runs; yields a function that shows the tab that is hidden."""
+        first = self._driver.current_window_handle
+        self._driver.switch_to.new_window("tab")
+        second = self._driver.current_window_handle
+
+        def turn() -> None:
+            self._driver.switch_to.window(first if self._driver.current_window_handle == second else second)
+
+        try:
+            yield turn
+        finally:
+            self._driver.switch_to.window(second)
+            self._driver.close()
+            self._driver.switch_to.window(first)
 
     def evaluate(self, expression: str) -> Any:
         """Value of a JavaScript expression in the page."""
