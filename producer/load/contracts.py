@@ -95,6 +95,11 @@ def broken_members(model: type[BaseModel], value: Any, key: str) -> frozenset[in
     return frozenset()
 
 
+def unknown_keys(error: ValidationError) -> list[str]:
+    """Returns the places of keys that the contract does not have."""
+    return [path_text(each.location) for each in _by_place(error) if each.kind == "extra_forbidden"]
+
+
 def _problem(refusal: _Refusal, model: type[BaseModel], value: Any, place: Place, below: int) -> Problem:
     """Words one problem with its place."""
     problem, kind, location = _translated(refusal, model, b"{}", place), refusal.kind, refusal.location

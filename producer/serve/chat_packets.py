@@ -8,21 +8,23 @@ the provider, evidence, driver blocks, notifications) is checked and has no effe
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, NamedTuple
+from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
-from pydantic import BaseModel, ConfigDict, JsonValue, StringConstraints, ValidationError
+from pydantic import JsonValue, StringConstraints, ValidationError
 
-from producer.load.contracts import described
+from producer.load.contracts import described, unknown_keys
 from producer.load.problems import Place
 from producer.load.strict_json import repeated_key
 from producer.serve.micro_runs import ServedTurn
 from producer.serve.turn_bodies import AcceptedTurn, head_of, named
 from producer.turns.report.opened_rows import StoredResult
 from producer.turns.report.to_traces import events
-from shared.contracts.mementos import Text
+from shared.codecs.turn_batches import DUPLICATE
+from shared.contracts.mementos import Contract, OptionalKey, Text
 from shared.contracts.turn_vocabulary import MAX_MESSAGE_CHARS
-from shared.contracts.turns import TurnContext
+from shared.contracts.turns import Etag, Meta, TurnContext
 from shared.errors import InputError
 from shared.runs import TurnRow
 
@@ -32,44 +34,40 @@ DEBUG_EVENTS: Final = 50
 """Events in a reply at the level `debug`, the last ones."""
 
 
-class _Strict(BaseModel):
-    """A closed object."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class TraceConfig(_Strict):
+class TraceConfig(Contract):
     """How much of the trace is answered."""
 
     level: Literal["info", "debug"] = "info"
     forceEvidence: bool = False
 
 
-class ProviderHints(_Strict):
+class ProviderHints(Contract):
     """Wishes about the model, which no model of this service reads."""
 
-    model: str | None = None
-    tier: Literal["nano", "mini", "full"] | None = None
+    model: OptionalKey[str] = None
+    tier: OptionalKey[Literal["nano", "mini", "full"]] = None
 
 
-class ChatPacket(_Strict):
+class ChatPacket(Contract):
     """What a client sends for one turn."""
 
     packetType: Literal["chat"] = "chat"
     threadId: Text
-    clientRequestId: Text | None = None
+    clientRequestId: OptionalKey[Text] = None
     message: Annotated[str, StringConstraints(min_length=1, max_length=MAX_MESSAGE_CHARS)]
-    notification_policy: Literal["silent", "muted", "alert", "urgent"] | None = None
+    notification_policy: OptionalKey[Literal["silent", "muted", "alert", "urgent"]] = None
     simulate: JsonValue = None
     """Decided and answered, and nothing is stored, unless this is absent, null or false."""
     traceConfig: TraceConfig = TraceConfig()
-    providerHints: ProviderHints | None = None
-    driverBlockRefs: list[JsonValue] | None = None
-    driverBlockInline: list[JsonValue] | None = None
+    providerHints: OptionalKey[ProviderHints] = None
+    driverBlockRefs: OptionalKey[list[JsonValue]] = None
+    driverBlockInline: OptionalKey[list[JsonValue]] = None
     evidence: JsonValue = None
     thread_context_mode: str = "auto"
-    context: TurnContext | None = None
-    meta: dict[str, JsonValue] | None = None
+    thread_memento_etag: OptionalKey[Etag] = None
+    """As of a turn: decided only in this state of the thread."""
+    context: OptionalKey[TurnContext] = None
+    meta: OptionalKey[Meta] = None
 
     @property
     def is_stored(self) -> bool:
@@ -90,6 +88,8 @@ class ChatTrace(Struct, frozen=True, omit_defaults=True):
     traceRunId: str
     level: str
     eventCount: int
+    isReplay: bool = False
+    """The turn was decided by an earlier request of the same `clientRequestId`, whose trace this is."""
     events: list[Any] | UnsetType = UNSET
     phaseCounts: dict[str, int] | UnsetType = UNSET
 
@@ -150,9 +150,8 @@ def read_packet(body: bytes) -> AcceptedPacket:
     try:
         packet = ChatPacket.model_validate_json(body)
     except ValidationError as error:
-        extra = [each["loc"] for each in error.errors(include_url=False) if each["type"] == "extra_forbidden"]
-        if extra:
-            raise UnknownKeysError([".".join(map(str, location)) for location in extra]) from None
+        if extra := unknown_keys(error):
+            raise UnknownKeysError(extra) from None
         raise described(error, ChatPacket, body, place, " in this packet") from None
     if twice := repeated_key(body):
         raise place.at(*twice).error("the key stands twice in one object", "keep one of the two")
@@ -170,21 +169,24 @@ def _turn_line(packet: ChatPacket) -> bytes:
     return named(_encode(kept))
 
 
-TURN_KEYS: Final = ("threadId", "clientRequestId", "message", "context", "meta")
+TURN_KEYS: Final = ("threadId", "clientRequestId", "message", "thread_memento_etag", "context", "meta")
 """Keys of a packet that a turn has as well."""
 
 
-def reply_of(packet: ChatPacket, served: ServedTurn, row_id: str) -> bytes:
+def reply_of(packet: ChatPacket, namespace: str, served: ServedTurn, row_id: str) -> bytes:
     """Writes the reply to a packet whose turn was decided.
 
     Args:
         packet: what was sent.
+        namespace: of its thread.
         served: how its turn ended; it has no problem.
-        row_id: id of the turn, `run.index`.
+        row_id: id of the turn, `run.index`; of a request with an id, which may be repeated, that id counts.
     """
     run, _, index = row_id.rpartition(".")
+    if packet.clientRequestId is not None:
+        run, index = str(uuid5(NAMESPACE_URL, f"proctor:{namespace}:{packet.clientRequestId}")), "0"
     found = _result(served.result)
-    row = TurnRow(int(index), served.code, bytes(served.result), 0, 0, 1)
+    row = TurnRow(int(index), served.code.replace(DUPLICATE, ""), bytes(served.result), 0, 0, 1)
     made = events(run, [row], all_phases=True)
     level = packet.traceConfig.level
     transmission = f"{run}:{index}"
@@ -192,6 +194,7 @@ def reply_of(packet: ChatPacket, served: ServedTurn, row_id: str) -> bytes:
         traceRunId=f"{transmission}:trace",
         level=level,
         eventCount=len(made),
+        isReplay=DUPLICATE in served.code,
         events=made[-DEBUG_EVENTS:] if level == "debug" else UNSET,
         phaseCounts=UNSET if level == "debug" else dict(Counter(event["phase"] for event in made)),
     )

@@ -235,19 +235,20 @@ class Service:
         """Decides the turn of a packet, as the document's server does."""
         gatherer, deadline_s = self._open_gatherer(request), self._deadline_s(request)
         packet, turn = read_packet(await self._body(request, deadline_s))
+        finished = partial(_of_packet, packet, request[NAMESPACE])
         if packet.is_stored and wants_events(request):
-            return await self._streamed(request, gatherer, turn, deadline_s, partial(_of_packet, packet))
+            return await self._streamed(request, gatherer, turn, deadline_s, finished)
         if not packet.is_stored:
             policy = self._options.summary_policy
             async with self._deadline(request):
                 found = await asyncio.to_thread(decide_only, self._access, request[NAMESPACE], turn, policy)
-            return _of_packet(packet, found, f"{uuid4()}.0")
+            return finished(found, f"{uuid4()}.0")
         waiting = self._accept(gatherer, [turn])
         decided = await _within(waiting.results, deadline_s)
         if decided is None:
             return self._late(waiting, deadline_s)
         [id_], [found] = await waiting.ids, decided
-        return _of_packet(packet, found, id_)
+        return finished(found, id_)
 
     async def thread(self, request: web.Request) -> web.Response:
         """Answers the state of a thread."""
@@ -440,9 +441,9 @@ async def _within(future: "asyncio.Future[T]", seconds: float) -> T | None:
     return future.result() if done else None
 
 
-def _of_packet(packet: ChatPacket, found: ServedTurn, row_id: str) -> web.Response:
+def _of_packet(packet: ChatPacket, namespace: str, found: ServedTurn, row_id: str) -> web.Response:
     """Makes the response to a packet whose turn has ended."""
-    return of_turn(found) if found.problem else reply(reply_of(packet, found, row_id))
+    return of_turn(found) if found.problem else reply(reply_of(packet, namespace, found, row_id))
 
 
 def _submit_content(

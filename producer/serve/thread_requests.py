@@ -16,7 +16,7 @@ from shared.codecs.turn_lines import expand
 from shared.errors import ProctorError, RunStateError
 from shared.runs import TurnRow
 from shared.runs.threads import ThreadStore
-from worker.breakpoint.thread_decider import Batch, RunPolicy, decide_thread, public_state
+from worker.breakpoint.thread_decider import Batch, RunPolicy, decide_thread, public_state, request_ids
 
 REMOVALS: Final = 40
 REMOVAL_PAUSE_S: Final = 0.05
@@ -100,11 +100,15 @@ async def remove_thread_soon(access: Access, namespace: str, thread: str, condit
 
 
 def decide_only(access: Access, namespace: str, turn: AcceptedTurn, summary_policy: str) -> ServedTurn:
-    """Decides a turn on the state that its thread has now, and stores nothing."""
+    """Decides a turn on the state that its thread has now, and stores nothing.
+
+    A request that was answered before has its first answer.
+    """
     policy = RunPolicy(f"simulated-{token_hex(4)}", now_ms(), summary_policy)
     batch = Batch(policy, 0, pack_batch([0], [turn.line]))
     state = _store(access).state(namespace, turn.thread)
-    outcome = decide_thread(thread=turn.thread, state=state, batches=[batch], known={})
+    known = access.ledger.requests(namespace, sorted(request_ids([batch.payload])))
+    outcome = decide_thread(thread=turn.thread, state=state, batches=[batch], known=known)
     [block] = outcome.blocks
     [line] = expand(block.codes, block.lines)
     return served(TurnRow(0, block.codes[0], line, 0, 0, 1))

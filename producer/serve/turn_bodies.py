@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from producer.load.problems import Place
+from producer.load.strict_json import repeated_key
 from producer.turns.load import MAX_LINE_BYTES, thread_of
 from shared.errors import InputError
 
@@ -65,6 +66,8 @@ def read_turns(body: bytes) -> TurnBody:
     """
     hint = "send a turn, or an object with nothing but a list of `turns`"
     is_list = bool(head_of(body, hint).turns)
+    if is_list and body.count(b'"turns"') > 1 and repeated_key(body) == ("turns",):
+        raise InputError("body: turns: the key stands twice in one object", hint="keep one of the two")
     try:
         raws = _many(body).turns if is_list else [Raw(body)]
     except msgspec.ValidationError as error:

@@ -205,10 +205,10 @@ class ThreadMemento(_Memento):
 class StoredMemento(_Memento):
     """A thread's memento as we store and answer it, v0.1; a client may send it back as it came."""
 
-    id: Text
-    """Alias of `mementoId`."""
-    createdAt: UtcTime
-    """Alias of `createdTs`."""
+    id: OptionalKey[Text] = None
+    """Alias of `mementoId`, in answers."""
+    createdAt: OptionalKey[UtcTime] = None
+    """Alias of `createdTs`, in answers."""
     updatedAt: UtcTime
     """The time of the last committed turn."""
     version: Literal["memento-v0.1"]
@@ -218,7 +218,7 @@ class StoredMemento(_Memento):
 
     @model_validator(mode="after")
     def _aliases_agree(self) -> Self:
-        if self.id != self.mementoId or self.createdAt != self.createdTs:
+        if self.id not in {None, self.mementoId} or self.createdAt not in {None, self.createdTs}:
             raise PydanticCustomError("aliases", "id and createdAt must equal mementoId and createdTs")
         return self
 

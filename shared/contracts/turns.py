@@ -45,6 +45,8 @@ __all__ = [
     "AffectPoint",
     "AffectRollup",
     "AffectSignal",
+    "Etag",
+    "Meta",
     "RequestAffectPoint",
     "StoredMemento",
     "SummaryShape",
@@ -70,6 +72,10 @@ def _finite(meta: dict[str, JsonValue]) -> dict[str, JsonValue]:
         elif isinstance(value, float) and not isfinite(value):
             raise PydanticCustomError("finite_number", "numbers must be finite")
     return meta
+
+
+Etag = Annotated[str, StringConstraints(max_length=MAX_ETAG_CHARS)]
+Meta = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
 
 
 class TurnContext(Contract):
@@ -121,9 +127,9 @@ class Turn(Contract):
     """The turn's own time; by default the time of submit."""
     modelShape: OptionalKey[SummaryShape] = None
     """The summary that was proposed for this turn."""
-    thread_memento_etag: OptionalKey[Annotated[str, StringConstraints(max_length=MAX_ETAG_CHARS)]] = None
+    thread_memento_etag: OptionalKey[Etag] = None
     """Refuse the turn unless this many turns are committed in the thread, as text."""
-    meta: OptionalKey[Annotated[dict[str, JsonValue], AfterValidator(_finite)]] = None
+    meta: OptionalKey[Meta] = None
     """Anything; its `affect_signal` counts where there is no `affectSignal`, whatever it holds is coerced as
     in a model's reply. Live turns read `closureIncludeInPrompt` in it.
     """

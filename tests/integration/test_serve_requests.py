@@ -1,6 +1,6 @@
 """Requests to `proctor serve` in this process: deadlines, a Redis that is away, broken bodies."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 from pathlib import Path
 from time import monotonic
@@ -13,6 +13,7 @@ from producer.cli.live_service import _running
 from producer.http_server import in_thread
 from producer.serve.http_service import ServeOptions
 from producer.serve.tokens import Tokens
+from shared.ledger import Wake
 from shared.settings import Settings
 from tests.support.eventually import eventually
 from tests.support.inline_worker import InlineWorker
@@ -40,6 +41,18 @@ class Served:
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
         """Makes a request."""
         return ask((self.url, TOKEN), method, path, body, headers)
+
+    def decided(self, path: str, body: Any) -> Any:
+        """Sends turns, and has them decided meanwhile; returns the document."""
+        publish = self.worker.publish
+
+        def work(wakes: Iterable[Wake]) -> None:
+            publish(wakes)
+            self.worker.publish = publish  # type: ignore[method-assign]  # one call is caught
+            self.worker.work()
+
+        self.worker.publish = work  # type: ignore[method-assign]  # as above
+        return self.ask("POST", path, body).body
 
     def stored(self, path: str = "/v1/turns?timeout_s=0.3") -> Reply:
         """Sends a turn that nobody decides yet."""
@@ -128,3 +141,32 @@ def test_what_is_not_text_is_refused(served: Served) -> None:
     assert unknown.status == HTTPStatus.UNAUTHORIZED
     broken = served.ask("POST", "/v1/turns", b"no gzip", **{"Content-Encoding": "gzip"})
     assert (broken.status, broken.body["error"]["code"]) == (HTTPStatus.BAD_REQUEST, "bad_request")
+
+
+def test_a_repeated_packet_is_a_replay(served: Served) -> None:
+    """Same ids, decision, memento and trace, and the trace says so; also where nothing would be stored."""
+    packet = {**TURN, "clientRequestId": "c1", "traceConfig": {"level": "debug"}}
+    first = served.decided("/v1/chat", packet)
+    assert "isReplay" not in first["trace"]
+    assert first["trace"]["eventCount"] == 1
+    served.decided("/v1/turns", TURN)
+    again = served.decided("/v1/chat", packet)
+    assert again == first | {"trace": first["trace"] | {"isReplay": True}}
+    assert served.ask("POST", "/v1/chat", packet | {"simulate": True}).body == again
+    off = served.ask("POST", "/v1/chat", packet | {"thread_context_mode": "off"}).body
+    assert (off["transmissionId"], off["trace"]) == (again["transmissionId"], again["trace"])
+    other = served.ask("POST", "/v1/chat", packet | {"message": "another", "simulate": True})
+    assert (other.status, other.body["error"]["code"]) == (HTTPStatus.CONFLICT, "idempotency_conflict")
+    assert served.ask("GET", "/v1/threads/t").body["etag"] == "2"
+
+
+def test_a_turn_has_its_condition_in_the_body(served: Served) -> None:
+    """A packet with the etag of another state is refused, and so is a header that nobody would read."""
+    stale = served.decided("/v1/chat", {**TURN, "thread_memento_etag": "7"})
+    assert stale["error"]["code"] == "etag_conflict"
+    for path in ("/v1/chat", "/v1/turns"):
+        refused = served.ask("POST", path, TURN, **{"If-Match": '"7"'})
+        assert (refused.status, refused.body["error"]["hint"]) == (
+            HTTPStatus.BAD_REQUEST,
+            "send thread_memento_etag with the turn or packet",
+        )

@@ -13,6 +13,23 @@ from producer.serve.turn_bodies import read_turns
 from shared.errors import ConfigError, InputError
 
 GOOD = "a-token-of-24-characters"
+TALK = {"threadId": "t", "message": "m"}
+MEMENTO = {
+    "version": "memento-v0.1",
+    "mementoId": "memento_latest_t",
+    "threadId": "t",
+    "createdTs": "2026-01-02T00:00:00Z",
+    "updatedAt": "2026-01-02T00:00:00Z",
+    "arc": "support",
+    "active": [],
+    "parked": [],
+    "decisions": [],
+    "next": [],
+    "affect": {
+        "points": [],
+        "rollup": {"phase": "settled", "intensityBucket": "low", "updatedAt": "2026-01-02T00:00:00Z"},
+    },
+}
 
 
 def tokens_file(folder: Path, text: str, mode: int = 0o600) -> Path:
@@ -82,6 +99,7 @@ def test_a_turn_is_sent_on_as_it_came() -> None:
         (b"", "body: is empty"),
         (b'{"turns": [], "x": 1}', "body: Object contains unknown field `x`"),
         (b'{"turns": []}', "body: 0 turns"),
+        (b'{"turns": [], "turns": [{"threadId": "t", "message": "m"}]}', "body: turns: the key stands twice"),
         (b'{"threadId": "t", "message": "m", "threadId": "u"}', "turn: threadId: the key stands twice"),
         (b'{"threadId": "t", "message": "m", "nope": 1}', "turn: nope: unknown key"),
         (b'{"turns": [{"threadId": "t", "message": "m"}, 5]}', "turns[1]: "),
@@ -120,6 +138,10 @@ def test_a_packet_is_a_turn() -> None:
     [
         (b'{"threadId":"t","message":"m","a":1,"b":2}', ["a", "b"]),
         (b'{"threadId":"t","message":"m","traceConfig":{"deep":1}}', ["traceConfig.deep"]),
+        (
+            msgspec.json.encode({**TALK, "context": {"thread_memento": MEMENTO | {"zz": 1}}}),
+            ["context.thread_memento.zz"],
+        ),
     ],
 )
 def test_unknown_keys_of_a_packet_are_named(body: bytes, keys: list[str]) -> None:
@@ -129,11 +151,34 @@ def test_unknown_keys_of_a_packet_are_named(body: bytes, keys: list[str]) -> Non
     assert caught.value.keys == keys
 
 
-@pytest.mark.parametrize("body", [b"{}", b'{"threadId":"t"}', b'{"threadId":"t","message":""}', b"[]", b"{"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b'{"threadId":"t"}',
+        b'{"threadId":"t","message":""}',
+        b"[]",
+        b"{",
+        b'{"threadId":"t","message":"m","clientRequestId":null}',
+        b'{"threadId":"t","message":"m","meta":{"n":1e400}}',
+        b'{"threadId":"t","message":"m","thread_memento_etag":7}',
+    ],
+)
 def test_a_broken_packet_is_an_input_error(body: bytes) -> None:
     """And never anything else."""
     with pytest.raises(InputError):
         read_packet(body)
+
+
+def test_a_packet_has_the_condition_and_the_memento_of_a_turn() -> None:
+    """A stored memento may lack the aliases of answers; those that differ are wrong."""
+    body = {**TALK, "thread_memento_etag": "7", "context": {"thread_memento": MEMENTO}}
+    line = msgspec.json.decode(read_packet(msgspec.json.encode(body)).turn.line)
+    assert (line["thread_memento_etag"], line["context"]["thread_memento"]) == ("7", MEMENTO)
+    for wrong in ({"id": "other"}, {"createdAt": "2026-01-02T00:00:01Z"}, {"id": None}):
+        body["context"] = {"thread_memento": MEMENTO | wrong}
+        with pytest.raises(InputError, match="thread_memento"):
+            read_packet(msgspec.json.encode(body))
 
 
 def test_every_reference_of_the_description_exists() -> None:
