@@ -36,7 +36,7 @@ def script(cli: Cli, tmp_path: Path) -> Script:
     def run(text: str, *, path: str = str(ROOT), before: str = BENCH) -> Any:
         file = project / "program.py"
         file.write_text(before + dedent(text), encoding="utf-8")
-        env = {**cli.processes.env, "PYTHONPATH": path}
+        env = {**cli.processes.env, "PYTHONPATH": path, "PROCTOR_PROCESSES": "1"}
         process = cli.processes.start(sys.executable, str(file), cwd=project, env=env, new_session=True)
         code = process.wait(40)
         assert code == 0, process.errors

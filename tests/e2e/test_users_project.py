@@ -85,7 +85,7 @@ def test_a_project_with_packages_of_our_names(installed: Path, cli: Cli, tmp_pat
         file.write_text(dedent(text).lstrip())
 
     def run(*arguments: str) -> tuple[int, str]:
-        env = {**cli.processes.env, "PYTHONPATH": str(installed)}
+        env = {**cli.processes.env, "PYTHONPATH": str(installed), "PROCTOR_PROCESSES": "1"}
         env.pop("PYTEST_ADDOPTS", None)
         command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:randomly", "--color=no", *arguments]
         process = cli.processes.start(*command, cwd=tmp_path / "travel", env=env, new_session=True)
