@@ -9,15 +9,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import Any, Final, Self
 
 from producer.cases.bench_files import TextFile, inside
+from producer.cases.imported_files import imported_files
 from producer.load.problems import InputRow, Place
 from producer.text import shown
 from shared import plugins
-from shared.code.code_file import CALLED_AS_MODEL, CodeFile
+from shared.code.code_file import CALLED_AS_MODEL, CodeFile, digest_of
 from shared.code.code_process import CodeFailedError, CodeProcess, Role
 from shared.contracts.case_config import BenchConfig, ModelConfig
 from shared.contracts.code_config import CaseSource, Code, CodeName
@@ -92,15 +92,18 @@ class BenchCode:
                 where = Place(found.name, line=getattr(error, "lineno", None) or 1)
                 text = getattr(error, "msg", str(error))
                 raise where.error(f"not valid Python: {text}", f"python -m py_compile {found.name}") from None
+        path, travels = inside(self.config, place, name.file), isinstance(code, ModelConfig)
+        imported = imported_files(path, found.text) if travels else {}
         return CodeFile(
             name.language,
             PurePath(name.file).name,
             found.text,
-            sha256(found.text.encode()).hexdigest(),
+            digest_of(found.text, imported),
             name.function,
             list(code.env),
-            str(inside(self.config, place, name.file).parent),
+            str(path.parent),
             code.role if isinstance(code, ModelConfig) else CALLED_AS_MODEL,
+            imported,
         )
 
     def prompt(self, place: Place, code: Code) -> MakePrompt:

@@ -76,7 +76,7 @@ class CodeProcess:
     """A process with one file of code.
 
     Args:
-        file: its text; it is written to a folder of its own, unless `beside` has it.
+        file: it and what it imports; they are written to a folder of their own, unless `beside` has them.
         role: what the function is for.
         environment: the owner's, of which only the listed variables are passed on.
         options: what a model of a class is made with.
@@ -101,7 +101,7 @@ class CodeProcess:
         if beside is None:
             own = TemporaryDirectory(prefix="proctor-code-", ignore_cleanup_errors=True)
             folder = Path(self._own.enter_context(own))
-            (folder / file.name).write_text(file.source, encoding="utf-8")
+            file.write(folder)
         else:
             folder = beside
         self.ready: Future[Any] = Future()

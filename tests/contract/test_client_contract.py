@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from proctor.plugins import CallFailedError, ModelAnswer, ModelCall
@@ -253,6 +254,28 @@ def test_a_variable_that_is_set_but_not_listed_is_named(name: str, source: str) 
         UpstreamError, match=r"MINE_TOKEN is set, but code gets it only with env: \[MINE_TOKEN\]"
     ):
         ask(code_file(name, source), environment)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "imported"),
+    [
+        (
+            "a.py",
+            "from lib.words import up\ndef call_api(prompt): return up(prompt)",
+            {"lib/words.py": "def up(text): return text.upper()"},
+        ),
+        (
+            "a.js",
+            "const { up } = require('./lib/words'); module.exports = up",
+            {"lib/words.js": "exports.up = (text) => text.toUpperCase()"},
+        ),
+    ],
+)
+def test_code_finds_what_has_travelled_with_it(name: str, source: str, imported: dict[str, str]) -> None:
+    """On a machine that has not its folder."""
+    file = msgspec.structs.replace(code_file(name, source), imported=imported)
+    assert file.beside is None
+    assert ask(file, {"PATH": "/usr/bin:/usr/local/bin"}) == "HI"
 
 
 def test_a_call_that_fails_leaves_the_others_alone() -> None:

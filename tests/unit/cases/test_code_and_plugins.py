@@ -17,6 +17,7 @@ from producer.load.source import Source
 from producer.options import CaseChoice
 from shared import plugins
 from shared.clock import now_ms
+from shared.code.code_file import CodeFile
 from shared.code.code_process import CodeFailedError, typescript_options
 from shared.codecs.parked_items import WaitReason
 from shared.contracts import code_config
@@ -357,3 +358,44 @@ def test_messages_may_come_as_json(tmp_path: Path) -> None:
     [item] = plan(tmp_path, prompts=[{"python": "p.py"}], test_cases=[{}]).items()
     assert (item.messages, item.prompt_id) == (messages, "p")
     assert json.loads(json.dumps(item.messages)) == messages
+
+
+def test_what_code_imports_from_its_folder_travels(tmp_path: Path) -> None:
+    """Also what that imports; no file of another folder; its hash is that of all, and too many are none."""
+    folder = tmp_path / "bench"
+    for name, text in {
+        "../outside.js": "",
+        "app.py": "import json, lib.words\nfrom tone import kind\ndef call_api(prompt): return kind(prompt)",
+        "tone.py": "from lib.words import longest\ndef kind(text): return longest(text)",
+        "lib/__init__.py": "",
+        "lib/words.py": "from . import more\ndef longest(text): return text",
+        "lib/more.py": "this is no Python",
+        "unused.py": "",
+        "app.js": "const { a } = require('./js/a'); import('../outside.js'); module.exports = a",
+        "js/a.js": "export { a } from '../b.mjs'; import data from './data.json'",
+        "b.mjs": "export const a = (prompt) => prompt",
+        "js/data.json": "{}",
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (folder / "link.py").symlink_to(tmp_path / "outside.js")
+    models = [{"name": "p", "python": "app.py"}, {"name": "j", "javascript": "app.js"}]
+    bench = folder / "bench.yaml"
+    bench.write_text(yaml.safe_dump({**MINIMAL, "models": models, "test_cases": [{"input": "Hi"}]}))
+
+    def read(model: str) -> CodeFile:
+        code = plan_run(Source(bench), CaseChoice(allow_code=True)).run.models[model].code
+        assert code is not None
+        return code
+
+    before = read("p")
+    assert [*before.imported] == ["lib/__init__.py", "lib/more.py", "lib/words.py", "tone.py"]
+    assert [*read("j").imported] == ["b.mjs", "js/a.js", "js/data.json"]
+    assert before.beside == folder
+    (folder / "tone.py").write_text("def kind(text): return text.upper()")
+    assert before.beside is None
+    assert [*read("p").imported] == ["lib/__init__.py", "lib/more.py", "lib/words.py", "tone.py"]
+    assert read("p").sha256 != before.sha256
+    (folder / "tone.py").write_text("#" * (1 << 20) + "\nimport lib")
+    assert read("p").imported == {}
