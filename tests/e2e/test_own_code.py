@@ -95,7 +95,7 @@ def test_functions_of_code_are_checks(cli: Cli, tmp_path: Path) -> None:
     done = cli("run", bench, "--allow-code", "--max-cost", "1", "-o", rows)
     assert done.code == 1, done
     found = [(each["passed"], each["reason"]) for each in json.loads(rows.read_text())["result"]["checks"]]
-    raised = "judge.py: ValueError: Hi"
+    raised = "judge.py: ValueError: Hi (line 8)"
     assert found == [(True, "5 3"), (False, "5 3"), (True, "the function returned true"), (True, raised)]
 
 
