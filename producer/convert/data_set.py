@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -12,6 +12,7 @@ import msgspec
 from producer.cases.bench_files import read_source
 from producer.cases.data_rows import json_rows
 from producer.cases.recorded import OutputRow
+from producer.convert.promptfoo.checks import DEFAULT_GRADER, is_graded_by_default
 from producer.convert.promptfoo.csv_rows import rows_of
 from producer.convert.report import CaseCount, Conversion, ForeignFile, Left
 from producer.load.contracts import checked
@@ -19,7 +20,7 @@ from producer.load.problems import InputRow, Place, Problems
 from producer.load.problems import Path as DocumentPath
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
-from shared.contracts.case_config import BenchConfig, CaseEntry
+from shared.contracts.case_config import BenchConfig, CaseEntry, RunSettings
 from shared.contracts.prompts import Prompt
 from shared.errors import InputError
 from shared.templates.template_texts import is_template
@@ -130,6 +131,12 @@ def any_of(checks: Sequence[Check], name: str) -> Check:
     return {**checks[0], "name": name} if len(checks) == 1 else {"any": list(checks), "name": name}
 
 
+def asked_to_choose(choices: Iterable[str]) -> str:
+    """The end of a prompt for judges that choose."""
+    listed = ", ".join(json.dumps(each, ensure_ascii=False) for each in choices)
+    return f'Answer with one JSON object: {{"reason": "…", "choice": one of {listed}}}.'
+
+
 @dataclass(slots=True)
 class DataSet:
     """The cases of a data set while they are translated."""
@@ -184,6 +191,8 @@ class DataSet:
         models: Sequence[str] = (),
         *,
         name: str = "",
+        judge: str = DEFAULT_GRADER,
+        settings: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Conversion:
         """Makes the bench.
@@ -191,6 +200,8 @@ class DataSet:
         Args:
             models: those that are known; empty: `echo`, to be replaced.
             name: of the bench; empty: that of the file.
+            judge: the model that grades where checks name none.
+            settings: those of the bench.
             more: other keys of the bench.
 
         Raises:
@@ -200,6 +211,9 @@ class DataSet:
         if not self.cases:
             raise InputError(f"{self.file.path}: no cases in it", hint="name a file with samples")
         given: dict[str, Any] = {"name": name or stem, "models": list(models) or [ECHO], **more}
+        is_graded = any(is_graded_by_default(case.checks) for case in self.cases)
+        own = {**(settings or {}), **({"judge_model": judge} if is_graded else {})}
+        given |= {"config": RunSettings(**own)} if own else {}
         given.setdefault("prompts", [Prompt(user="{{ input }}")])
         if len(self.cases) > INLINE_CASES:
             given["test_cases_file"] = [f"{stem}.cases.jsonl"]
@@ -212,6 +226,8 @@ class DataSet:
         comments: dict[DocumentPath, Sequence[str]] = {(): self.comments}
         if not models:
             comments["models",] = ["name your model here, or give it with -m"]
+        if is_graded and judge == DEFAULT_GRADER:
+            comments["config", "judge_model"] = ["name your judge here"]
         left = [
             Left(places[0], f"{what} ({len(places)} times)" if len(places) > 1 else what, reason)
             for (what, reason), places in self._left.items()

@@ -15,6 +15,7 @@ from shared.contracts.case_vocabulary import why_not_json
 MODEL: Final = "app"
 """Whose the recorded answers are: DeepEval does not say."""
 METRICS: Final = (
+    "metrics are chosen in code: checks are assumed by the fields",
     "metrics as checks: AnswerRelevancyMetric: answer_relevance, FaithfulnessMetric: context_faithfulness,",
     "ContextualRecallMetric: context_recall, ContextualPrecisionMetric: context_precision, GEval: g_eval,",
     "ToolCorrectnessMetric: tool_calls, JsonCorrectnessMetric: json_schema, ExactMatchMetric: equals",
@@ -41,6 +42,8 @@ class _TestCase(msgspec.Struct):
     name: str | None = None
     tags: list[str] = []
     additional_metadata: dict[str, Any] = {}
+    completion_time: float | None = None
+    token_cost: float | None = None
 
 
 _TURNS: Final = frozenset({"scenario", "turns", "expected_outcome"})
@@ -48,7 +51,9 @@ _TURNS: Final = frozenset({"scenario", "turns", "expected_outcome"})
 _OWN: Final = frozenset({"actual_output", "expected_output", "retrieval_context", "expected_tools"})
 """What no other format has."""
 _LISTS: Final = frozenset({"context", "retrieval_context"})
-_JSON: Final = frozenset({"tools_called", "expected_tools", "additional_metadata", "tags"})
+_NAMES: Final = frozenset({"tools_called", "expected_tools", "tags"})
+"""What tables may also list as names, separated by `;`."""
+_JSON: Final = _NAMES | {"additional_metadata"}
 
 
 def fits(file: ForeignFile) -> bool:
@@ -73,7 +78,6 @@ def convert(file: ForeignFile) -> Conversion:
         read = {key: _value(key, value, place) for key, value in record.items()}
         others = {key: value for key, value in record.items() if key not in _TestCase.__struct_fields__}
         _add(data, place, typed(InputRow(place, read), _TestCase), others)
-    data.leave(Place(str(file.path)), "metrics", "they are chosen in code: checks are assumed by the fields")
     return data.conversion()
 
 
@@ -98,7 +102,15 @@ def _add(data: DataSet, place: Place, test: _TestCase, others: dict[str, Any]) -
     )
     if test.actual_output is not None:
         calls = [_call(at, each) for at, each in enumerate(test.tools_called, 1)]
-        data.record(place, case=name, model=MODEL, output=test.actual_output, tool_calls=calls)
+        data.record(
+            place,
+            case=name,
+            model=MODEL,
+            output=test.actual_output,
+            tool_calls=calls,
+            latency_seconds=test.completion_time,
+            cost_usd=test.token_cost,
+        )
 
 
 def _checks(test: _TestCase, place: Place) -> list[Check]:
@@ -115,7 +127,7 @@ def _checks(test: _TestCase, place: Place) -> list[Check]:
 
 
 def _value(key: str, value: Any, place: Place) -> Any:
-    """A field; cells of tables hold JSON, or contexts separated by `|` or `;`."""
+    """A field; cells of tables hold JSON, contexts separated by `|` or `;`, or names by `;`."""
     if key in {"tools_called", "expected_tools"} and isinstance(value, list):
         tools = [each if isinstance(each, dict) else {"name": str(each)} for each in value]
         return [{_snake(name): part for name, part in each.items() if part is not None} for each in tools]
@@ -126,6 +138,8 @@ def _value(key: str, value: Any, place: Place) -> Any:
     for read in (json.loads, ast.literal_eval):  # metadata of tables are written as Python has them
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return _value(key, read(value), place)
+    if key in _NAMES and not value.startswith(("[", "{")):
+        return _value(key, [each.strip() for each in value.split(";")], place)
     raise place.error(f"{key} is no JSON", "write it as DeepEval's save_as does")
 
 

@@ -8,9 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from producer.convert import inspect_scorers
-from producer.convert.data_set import Check, DataSet, any_of, filled, literal
+from producer.convert.data_set import Check, DataSet, any_of, asked_to_choose, filled, literal
 from producer.load.problems import Place
-from shared.contracts.case_config import RepeatRule, RunSettings
 
 VALIDATORS: Final = "inspect_scorers.py"
 """The file of functions beside the bench."""
@@ -68,22 +67,17 @@ class Scorers:
 
     data: DataSet
     place: Place
-    judge: str = ""
-    """The model that grades where a scorer names none."""
     _functions: dict[str, str] = field(default_factory=dict)
     """Functions of checks by their code."""
-    _is_graded: bool = False
 
-    def settings(self, repeat: int | RepeatRule = 1) -> dict[str, Any]:
-        """Returns the keys of the bench that the checks need, with the repeats of its cases."""
-        own: dict[str, Any] = {"judge_model": self.judge} if self._is_graded and self.judge else {}
-        own |= {"repeat": repeat} if repeat != 1 else {}
-        given: dict[str, Any] = {"config": RunSettings(**own)} if own else {}
+    @property
+    def functions(self) -> dict[str, Any]:
+        """The key of the bench for the functions of its checks, whose file is added to it."""
         if not self._functions:
-            return given
+            return {}
         codes = (f"\n\ndef {name}{code}" for code, name in self._functions.items())
         self.data.files[VALIDATORS] = "".join([inspect.getsource(inspect_scorers), *codes])
-        return {**given, "validators_file": VALIDATORS}
+        return {"validators_file": VALIDATORS}
 
     def check(self, name: str, options: Mapping[str, Any], asked: AskedSample) -> Check | None:
         """Returns a scorer as a check; None where it has no counterpart, which is listed, or never fails."""
@@ -134,7 +128,6 @@ class Scorers:
             self.data.leave(self.place, f"include_history of {name}", "judges see the question alone")
         if isinstance(given.model, list) and given.reducer not in _REDUCERS:
             self.data.leave(self.place, f"reducer {given.reducer} of {name}", "most judges decide")
-        self._is_graded = self._is_graded or not given.judges
         target = ", ".join(asked.targets) if given.template else None
         if given.template is None and name == _FACT and not given.partial_credit:
             return any_of([{"factuality": literal(each), **given.judges} for each in asked.targets], name)
@@ -150,7 +143,7 @@ class Scorers:
 
     def _prompt(self, template: str, choices: Mapping[str, Any], name: str) -> str:
         """The prompt for judges that is written in a template."""
-        answer = f'Answer with one JSON object: {{"reason": "…", "choice": one of {", ".join(choices)}}}.'
+        answer = asked_to_choose(choices)
 
         def placed(key: str) -> str | None:
             """What stands in the place of a field."""

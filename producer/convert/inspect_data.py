@@ -15,7 +15,6 @@ from producer.convert.inspect_solvers import Solvers, letters_of
 from producer.convert.report import Conversion, ForeignFile
 from producer.load.problems import InputRow, Place
 from producer.load.source import Source
-from shared.contracts.case_config import RepeatRule
 from shared.errors import InputError
 
 _READABLE: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -182,7 +181,7 @@ def convert_log(file: ForeignFile) -> Conversion:
     """
     log, place = _read_log(file), Place(str(file.path))
     data, samples = DataSet(file), log.samples or []
-    scorers = Scorers(data, place, log.eval.judge)
+    scorers = Scorers(data, place)
     solved = Solvers(data, place, [sample.metadata or {} for sample in samples])
     solved.read([(step.solver or step.name, step.params or {}) for step in log.plan.steps])
     named = log.eval.scorers or [_Named(name) for name in (samples[0].scores if samples else None) or ()]
@@ -193,11 +192,17 @@ def convert_log(file: ForeignFile) -> Conversion:
         if sample.output is not None and sample.output.choices:
             _record(data, sample, log.eval.model, place)
     epochs = max((sample.epoch for sample in samples), default=1)
-    repeat = _repeat(epochs, log.eval.config.epochs_reducer or [], data, place) if epochs > 1 else 1
+    repeat = _repeat(epochs, log.eval.config.epochs_reducer or [], data, place) if epochs > 1 else {}
     params = solved.params({**log.eval.model_generate_config, **log.plan.config})
     name = log.eval.task or file.path.stem
     return data.conversion(
-        [log.eval.model], name=name, params=params, **solved.prompts, **scorers.settings(repeat)
+        [log.eval.model],
+        name=name,
+        judge=log.eval.judge,
+        settings=repeat,
+        params=params,
+        **solved.prompts,
+        **scorers.functions,
     )
 
 
@@ -220,11 +225,11 @@ def convert_data_set(file: ForeignFile) -> Conversion:
         _add_case(sample, place, named, scorers, solved)
     kinds = sorted({CHOICE if sample.choices else "includes" for _, sample in samples})
     data.comments.append(f"the scorer is chosen in the task's code: {' and '.join(kinds)} assumed")
-    return data.conversion(**scorers.settings())
+    return data.conversion(**scorers.functions)
 
 
-def _repeat(epochs: int, reducers: Sequence[str], data: DataSet, place: Place) -> int | RepeatRule:
-    """How often each case is asked, and how many of its answers have to pass."""
+def _repeat(epochs: int, reducers: Sequence[str], data: DataSet, place: Place) -> dict[str, Any]:
+    """The setting of how often each case is asked, and how many of its answers have to pass."""
     least = {"max": 1, "mode": epochs // 2 + 1}
     for name in reducers:
         if found := re.fullmatch(r"at_least_(\d+)", name):
@@ -232,7 +237,7 @@ def _repeat(epochs: int, reducers: Sequence[str], data: DataSet, place: Place) -
         if name not in {"mean", *least} or len(reducers) > 1 or (name == "mode" and epochs % 2 == 0):
             data.leave(place, f"reducer {name}", "cases pass by a number of answers: see `repeat`")
     needed = least.get(reducers[0]) if reducers else None
-    return RepeatRule.model_validate({"times": epochs, "pass": needed}) if needed else epochs
+    return {"repeat": {"times": epochs, "pass": needed} if needed else epochs}
 
 
 def _sample(row: InputRow) -> Sample:

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from producer.convert.data_set import Check, DataSet, any_of, literal, records_of, typed
+from producer.convert.data_set import Check, DataSet, any_of, asked_to_choose, literal, records_of, typed
 from producer.convert.report import Conversion, ForeignFile
+from producer.convert.yaml_comments import comments_above
 from producer.load.problems import InputRow, Place
 from shared.contracts.prompts import Message
 from shared.errors import WrongInput
@@ -62,6 +63,12 @@ class _Eval(msgspec.Struct):
     def kind(self) -> str:
         """The name of its class."""
         return self.path.rsplit(":", 1)[-1]
+
+
+class _Described(msgspec.Struct):
+    """An entry of a registry."""
+
+    description: str = ""
 
 
 class _Specification(msgspec.Struct):
@@ -120,14 +127,19 @@ def convert(file: ForeignFile) -> Conversion:
         for row in records_of(file):
             sample = typed(row, _Sample)
             _add(data, row.place, sample, checks=[_match(sample.ideals, _Args())])
-            data.leave(row.place, "class of the eval", "it stands in the registry: Match is assumed")
+        data.comments.append("the class of the eval stands in the registry: Match is assumed")
         return data.conversion()
     found = _evals(file)
     if not found:
         raise file.place.error("no evals in it", "an eval is a mapping with a class that begins with evals.")
     for name, each in found.items():
         _add_eval(data, name, each, [name] if len(found) > 1 else [])
-    more = {"validators_file": VALIDATORS} if VALIDATORS in data.files else {}
+    more: dict[str, Any] = {"validators_file": VALIDATORS} if VALIDATORS in data.files else {}
+    entries = [each for each in file.mapping.values() if isinstance(each, dict)]
+    described = (typed(InputRow(file.place, each), _Described).description for each in entries)
+    description = next(filter(None, described), "")
+    more |= {"description": description} if description else {}
+    data.comments += [each for texts in comments_above(file.text).values() for each in texts]
     return data.conversion(name=next(iter(found)).split(".")[0], **more)
 
 
@@ -254,9 +266,8 @@ def _graded(data: DataSet, args: _Args, place: Place) -> MakeCheck:
     if least < 0 or most > 1:
         scores = {each: (value - least) / (most - least) for each, value in scores.items()}
         data.leave(place, f"scores of {name}", f"they are scaled from {least:g}-{most:g} to 0-1")
-    answer = f'{{"reason": "…", "choice": one of {", ".join(map(json.dumps, scores))}}}.'
     asked = _FIELD.sub(lambda found: _placed(found[1]), spec.prompt).rstrip()
-    prompt = f"{asked}\n\nAnswer with one JSON object: {answer}"
+    prompt = f"{asked}\n\n{asked_to_choose(scores)}"
     check = {"rubric": name if isinstance(name, str) else "graded", "prompt": prompt, "choices": scores}
     return lambda _ideals, _args: check
 

@@ -128,7 +128,7 @@ _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Path = tuple[str | int, ...]
 
 
-class _Written(NamedTuple):
+class WrittenPlace(NamedTuple):
     """A place of a document that is written out."""
 
     place: Path
@@ -167,9 +167,9 @@ def _nearest(text: str, path: Path) -> tuple[int, int]:
     Returns:
         The line, and how many of the last parts of the path are not written.
     """
-    best, merged = _Written((), 1), list[Path]()
+    best, merged = WrittenPlace((), 1), list[Path]()
     try:
-        for written in _places(text):
+        for written in places_of(text):
             place = written.place
             if place == path[: len(place)]:
                 if len(place) > len(best.place):
@@ -199,7 +199,7 @@ def lines_below(text: str, path: Sequence[str | int]) -> dict[int, int]:
     """
     found, depth = dict[int, int](), len(path)
     try:
-        for place, line, alias_of in _places(text):
+        for place, line, alias_of in places_of(text):
             if alias_of is not None and place == tuple(path[: len(place)]):
                 return lines_below(text, (*alias_of, *path[len(place) :]))
             if len(place) == depth + 1 and place[:-1] == tuple(path) and isinstance(place[-1], int):
@@ -209,28 +209,7 @@ def lines_below(text: str, path: Sequence[str | int]) -> dict[int, int]:
     return found
 
 
-def comments_above(text: str) -> dict[Path, list[str]]:
-    r"""Finds the comments on lines of their own, by the place that is written below them.
-
-    >>> comments_above("# all\na: 1\nb:\n  # one\n  # more\n  - c\n")
-    {('a',): ['all'], ('b', 0): ['one', 'more']}
-    """
-    found, waiting, inside = dict[Path, list[str]](), list[str](), set[int]()
-    for event in events(text):
-        if isinstance(event, yaml.ScalarEvent) and event.start_mark and event.end_mark:
-            inside.update(range(event.start_mark.line + 1, event.end_mark.line))
-    first = {at: place for place, at, _ in reversed([*_places(text)])}
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.lstrip().startswith("#") and number - 1 not in inside:
-            waiting.append(line.lstrip().lstrip("#").strip())
-        elif line.strip():
-            if waiting and number in first:
-                found[first[number]] = waiting
-            waiting = []
-    return found
-
-
-def _places(text: str) -> Iterator[_Written]:
+def places_of(text: str) -> Iterator[WrittenPlace]:
     """Yields every written place of a document; that of an alias twice, the second time with its anchor."""
     path: list[str | int] = []
     anchors = dict[str | None, Path]()
@@ -247,16 +226,16 @@ def _places(text: str) -> Iterator[_Written]:
         if stack and isinstance(stack[-1], int):
             path.append(stack[-1])
             stack[-1] += 1
-            yield _Written(tuple(path), line)
+            yield WrittenPlace(tuple(path), line)
         elif stack and stack[-1] is None and not is_open:
             key = stack[-1] = str(getattr(event, "value", event.anchor))
             path.append(key)
-            yield _Written(tuple(path), line)
+            yield WrittenPlace(tuple(path), line)
             continue
         if stack and isinstance(stack[-1], str):
             stack[-1] = None
         if isinstance(event, yaml.AliasEvent):
-            yield _Written(tuple(path), line, anchors.get(str(event.anchor)))
+            yield WrittenPlace(tuple(path), line, anchors.get(str(event.anchor)))
         else:
             anchors[event.anchor] = tuple(path)  # without an anchor under None, which no alias has
         if is_open:

@@ -20,7 +20,7 @@ from producer.sample_api.live_replies import live_reply
 from producer.sample_api.pace import Pace
 from producer.sample_api.sample_vectors import vector_of
 from producer.sample_api.tool_use import ToolCall, call_tools
-from producer.sample_api.verdicts import choice, comparison, grade, graded, verdict
+from producer.sample_api.verdicts import choice, chosen, comparison, grade, graded, verdict
 
 COMPLETIONS: Final = "/v1/chat/completions"
 EMBEDDINGS: Final = "/v1/embeddings"
@@ -166,6 +166,7 @@ def _text(model: str, body: Mapping[str, Any], prompt: str) -> str:
         verdict(model, prompt)
         or choice(model, prompt)
         or graded(system, prompt)
+        or chosen(prompt)
         or grade(model, prompt)
         or comparison(model, prompt)
         or live_reply(prompt)

@@ -25,6 +25,8 @@ FEWEST_LINES = 2
 """Of a question about an output."""
 _GRADED_KEY = re.compile(r'"(choice|steps|relevant|supported|attributed|useful)"|"score"(?=: a whole)')
 """What tells the questions of graded checks apart: the keys of their replies."""
+_CHOSEN = re.compile(r'"choice": one of ("[^\n]*")\}\.\Z')
+"""How a prompt of the user's own ends that asks for one of the choices."""
 _SENTENCE = re.compile(r"\w[^.!?]*[.!?]?")
 _WORDS = re.compile(r"[^\W_]+")
 
@@ -104,6 +106,19 @@ def graded(system: str, prompt: str) -> str | None:
     yes, no = (choices[0], choices[-1]) if isinstance(choices, list) and choices else usual
     reply = {"choice": yes if is_good else no} if key == "choice" else {"score": 8 if is_good else 3}
     return json.dumps({"reason": f"They share {'a' if is_good else 'no'} word.", **reply})
+
+
+def chosen(prompt: str) -> str | None:
+    r"""Chooses for a prompt of the user's own, as JSON: the first. None for other questions.
+
+    >>> chosen('Funny? Ha. Answer with one JSON object: {"reason": "…", "choice": one of "yes", "no"}.')
+    '{"reason": "It is the first.", "choice": "yes"}'
+    """
+    asked = _CHOSEN.search(prompt.rstrip())
+    choices = _read(f"[{asked[1]}]") if asked else None
+    if not isinstance(choices, list):
+        return None
+    return json.dumps({"reason": "It is the first.", "choice": choices[0]})
 
 
 def _read(text: str) -> Any:

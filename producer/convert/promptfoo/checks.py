@@ -416,7 +416,7 @@ def is_graded_by_default(check: object) -> bool:
         return any(map(is_graded_by_default, check))
     if not isinstance(check, dict):
         return False
-    is_open = "model" not in check and any(
+    is_open = not check.keys() & {"model", "models"} and any(
         isinstance(CHECK_KINDS[name].asks, AsksJudges) for name in check.keys() & CHECK_KINDS.keys()
     )
     return is_open or any(is_graded_by_default(check.get(name)) for name in ("all", "any", "mean", "not"))

@@ -49,9 +49,9 @@ from producer.convert.promptfoo.written import (
     unknown,
 )
 from producer.convert.report import UNWRITTEN, Conversion, ForeignFile, Left
+from producer.convert.yaml_comments import comments_above
 from producer.load.problems import InputRow, Place
 from producer.load.problems import Path as DocumentPath
-from producer.load.yaml_text import comments_above
 from shared.contracts.case_config import BenchConfig, CaseEntry, ModelEntry, RunSettings
 from shared.contracts.cases import MAX_ID_CHARS
 from shared.contracts.prompts import Prompt
@@ -203,8 +203,8 @@ class _Translation:
             comments = {}
         for path, texts in comments.items():
             comments[path] = [each for each in texts if not each.startswith("yaml-language-server")]
-        top = {bench: Place(whole.file, whole.text, (key,)) for key, bench in _KEYS.items()}
-        for bench, place in {**top, **self.places}.items():
+        top = [(bench, Place(whole.file, whole.text, (key,))) for key, bench in _KEYS.items()]
+        for bench, place in (*top, *self.places.items()):
             found = comments.pop(place.path, None) if place.file == whole.file else None
             if found:
                 self.comments[bench] = (*found, *self.comments.get(bench, ()))

@@ -9,6 +9,7 @@ import pytest
 from producer.cli.main import run
 from producer.convert.foreign_formats import FORMATS
 from producer.convert.openai_evals import FUZZY_MATCH
+from producer.convert.promptfoo.checks import DEFAULT_GRADER
 from shared.errors import InputError
 from tests.support.conversions import checks_of, converted, read
 
@@ -151,7 +152,34 @@ def test_test_cases_of_deepeval(tmp_path: Path) -> None:
     assert second.metadata == {"comments": "!"}
     outputs = [json.loads(line) for line in found.files["cases.outputs.jsonl"].splitlines()]
     assert [(each["case"], each["output"]) for each in outputs] == [("a", "B"), ("case-2", "S")]
-    assert [each.what for each in found.left] == ["conversation", "metrics"]
+    assert [each.what for each in found.left] == ["conversation"]
+    assert found.comments[()][0] == "metrics are chosen in code: checks are assumed by the fields"
+    assert found.bench.settings.judge_model == DEFAULT_GRADER
+    assert found.comments["config", "judge_model"] == ["name your judge here"]
+
+
+def test_names_of_tools_in_tables_of_deepeval(tmp_path: Path) -> None:
+    """As its reader of tables takes them; time and cost of an answer are recorded with it."""
+    rows = (
+        "input,actual_output,tools_called,expected_tools,tags,completion_time,token_cost\n"
+        "A?,B,search;find,search,x;y,0.5,0.01\n"
+    )
+    found = converted(tmp_path / "cases.csv", rows)
+    assert checks_of(found) == [[{"tool_calls": ["search"], "order": "any"}]]
+    assert found.bench.test_cases[0].tags == ("x", "y")
+    [recorded] = map(json.loads, found.files["cases.outputs.jsonl"].splitlines())
+    assert [each["function"]["name"] for each in recorded["tool_calls"]] == ["search", "find"]
+    assert (recorded["latency_seconds"], recorded["cost_usd"]) == (0.5, 0.01)
+
+
+def test_comments_and_descriptions_of_evals(tmp_path: Path) -> None:
+    text = "# ours\n" + REGISTRY.replace(
+        "metrics: [accuracy]", "description: Capitals, metrics: [accuracy]", 1
+    )
+    found = read(registry(tmp_path, **{"evals/cap.yaml": text}))
+    assert found.bench.description == "Capitals"
+    assert "ours" in found.comments[()]
+    assert found.bench.settings.judge_model == DEFAULT_GRADER
 
 
 def test_a_table_of_deepeval(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_a_log_of_inspect(tmp_path: Path, form: str) -> None:
                 {
                     "rubric": "{{ '{' }}{{ '{' }}P",
                     "prompt": "Is {{ output }} {{ rubric }}? Answer with one JSON object: "
-                    '{"reason": "…", "choice": one of correct, incorrect}.',
+                    '{"reason": "…", "choice": one of "correct", "incorrect"}.',
                     "choices": {"correct": 1, "incorrect": 0},
                     "name": "model_graded_qa",
                 }

@@ -365,6 +365,17 @@ def test_paths_begin_at_the_folder_of_the_bench(tmp_path: Path) -> None:
         rebased(found, file, tmp_path / "other" / "bench.yaml")
 
 
+def test_comments_behind_values_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "promptfooconfig.yaml"
+    file.write_text("description: Capitals   # trailing\nproviders: [echo]  # who\nprompts: ['a # b']\n")
+
+    found = convert(ForeignFile(file, tmp_path))
+
+    assert found.comments[()] == ("trailing",)
+    assert found.comments["models",] == ("who",)
+    assert ("prompts", 0) not in found.comments
+
+
 def test_values_of_the_environment_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever they are called, they may be secrets; each is listed, but for keys, which the bench names."""
     for name in ("MY_DB", "SECRETKEY", "LEVEL", "TEAM_API_KEY"):
