@@ -91,11 +91,20 @@ def lines(arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
 def error_of(error: Mapping[str, Any], code: int) -> ProctorError:
     """Makes an exception of the error in a document."""
     return ProctorError(
-        error.get("message", f"proctor ended with {code}"),
+        _about_bench(error.get("message", f"proctor ended with {code}")),
         hint=error.get("hint", ""),
         code=error.get("code", ""),
         exit_code=code,
     )
+
+
+def _about_bench(text: str) -> str:
+    """Names the bench, which is what stands on the one line of stdin.
+
+    >>> _about_bench("stdin:1: name: is missing")
+    'the bench: name: is missing'
+    """
+    return text.replace("stdin:1: ", "the bench: ").replace("stdin: ", "the bench: ")
 
 
 class Program:
@@ -117,7 +126,7 @@ class Program:
         code = self._process.wait()
         for line in self._stderr().splitlines():
             if line.startswith("warning: "):
-                warnings.warn(line.removeprefix("warning: "), ProctorWarning, stacklevel=4)
+                warnings.warn(_about_bench(line.removeprefix("warning: ")), ProctorWarning, stacklevel=4)
         return code
 
     def failure(self, code: int) -> ProctorError:
@@ -126,7 +135,7 @@ class Program:
         errors = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
         hints = [line.removeprefix("hint: ") for line in said if line.startswith("hint: ")]
         message = errors[0] if errors else said[-1] if said else f"proctor ended with {code}"
-        return ProctorError(message, hint=hints[0] if hints else "", exit_code=code)
+        return ProctorError(_about_bench(message), hint=hints[0] if hints else "", exit_code=code)
 
     def stop(self) -> None:
         """Interrupts it, as Ctrl-C does, and waits: it stops its workers and keeps the run."""

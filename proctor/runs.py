@@ -266,7 +266,7 @@ class Run:
         """Reads the run again.
 
         Raises:
-            ProctorError: it is there no more.
+            ProctorError: it does not exist any more.
         """
         return Run(self.id, document(["runs", "show", self.id]))
 

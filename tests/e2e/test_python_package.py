@@ -163,7 +163,7 @@ def test_a_refused_bench_raises_with_place_and_hint(script: Script) -> None:
             print(json.dumps([error.message, error.hint, error.code, error.exit_code]))
     """)
     assert found == [
-        "stdin:1: test_cases[0].checks[0]: unknown check 'contans'",
+        "the bench: test_cases[0].checks[0]: unknown check 'contans'",
         "did you mean 'contains'?",
         "input",
         2,
