@@ -113,6 +113,7 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
     "maxTokens": "max_tokens",
     "num_predict": "max_tokens",
     "max_new_tokens": "max_tokens",
+    "max_gen_len": "max_tokens",
     "maxTokenCount": "max_tokens",
     "topP": "top_p",
     "topK": "top_k",
@@ -276,7 +277,7 @@ def named(model: str | ModelEntry, name: str, prompts: Sequence[str] | None = No
 
 def _endpoint(config: WrittenModelConfig, leave: Leave) -> dict[str, Any]:
     """Where a model is called, and with which key."""
-    host = f"https://{config.api_host}" if config.api_host else None
+    host = f"https://{str(config.api_host).removeprefix('https://')}" if config.api_host else None
     variable, key = config.api_key_envar, config.api_key
     if isinstance(key, str):
         found = _ENV.fullmatch(key.strip())
@@ -285,8 +286,13 @@ def _endpoint(config: WrittenModelConfig, leave: Leave) -> dict[str, Any]:
             leave("apiKey", "keys are not written into benches: set the variable of the provider")
     headers = {name: env_header(str(value)) for name, value in mapping(config.headers).items()}
     headers |= {"OpenAI-Organization": str(config.organization)} if config.organization else {}
+    base = config.api_base_url or config.base_url or host
+    if config.api_version and base:
+        base = f"{str(base).rstrip('/')}?api-version={config.api_version}"
+    elif config.api_version:
+        leave("apiVersion", "write the api_base of the model, with ?api-version=… at its end")
     given = {
-        "api_base": config.api_base_url or config.base_url or host,
+        "api_base": base,
         "api_key_env": variable,
         "headers": headers or None,
         "prices": _prices(config),
@@ -379,6 +385,17 @@ def _without_applications(config: Mapping[str, Any], note: Note) -> dict[str, An
         if name != "Content-Type"
     }
     return {key: each for key, each in {**config, "headers": headers}.items() if key not in _OF_APPLICATIONS}
+
+
+def is_option(key: str) -> bool:
+    """Returns whether a key of `config` says how models are called.
+
+    >>> is_option("temperature"), is_option("apiHost"), is_option("only")
+    (True, True, False)
+    """
+    names = {_OTHER_NAMES.get(key, key)}
+    is_read = not (unknown(WrittenModelConfig, {key: 1}) and unknown(WrittenGemini, {key: 1}))
+    return is_read or bool(names & (_PARAMS | _BODY))
 
 
 def tools_of(provider: Provider) -> list[Any]:

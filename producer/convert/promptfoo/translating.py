@@ -30,7 +30,7 @@ from producer.convert.promptfoo.prompt_templates import (
     late_messages,
     parsed_messages,
 )
-from producer.convert.promptfoo.providers import free_name, name_of, named, to_model, tools_of
+from producer.convert.promptfoo.providers import free_name, is_option, name_of, named, to_model, tools_of
 from producer.convert.promptfoo.reading import read_suite, read_tests
 from producer.convert.promptfoo.suite import (
     Assertion,
@@ -45,6 +45,7 @@ from producer.convert.promptfoo.written import (
     LEFT_OPTIONS,
     WrittenTestOptions,
     first_problem,
+    ignored,
     read,
     unknown,
 )
@@ -479,8 +480,11 @@ class _Translation:
     def _leave_rest(self, test: Test) -> None:
         """Lists what cases do not have."""
         for key in unknown(WrittenTestOptions, test.options):
-            reason = LEFT_OPTIONS.get(key, "cases have no such option")
-            self.leave(test.place.at("options", key), f"options.{key}", reason)
+            if key in LEFT_OPTIONS or is_option(key):
+                reason = LEFT_OPTIONS.get(key, "cases have no such option: name a model with it")
+                self.leave(test.place.at("options", key), f"options.{key}", reason)
+            else:
+                self.notes.append(ignored(f"key {key} of options"))
 
 
 def _text(output: Any) -> str:

@@ -177,6 +177,7 @@ class WrittenModelConfig(msgspec.Struct, frozen=True, rename="camel"):
     api_key_envar: Any = None
     api_base_url: Any = None
     api_host: Any = None
+    api_version: Any = None
     base_url: Any = None
     headers: Any = None
     organization: Any = None

@@ -86,6 +86,10 @@ def test_a_context_that_code_takes_from_the_answer_is_a_transform(tmp_path: Path
 PROVIDERS: list[tuple[object, object]] = [
     ("openai:chat:gpt-4o", "openai/gpt-4o"),
     ("azure:chat:mine", "azure/mine"),
+    (
+        {"id": "azure:chat:mine", "config": {"apiHost": "https://x.example.com/", "apiVersion": "1"}},
+        {"name": "azure/mine", "api_base": "https://x.example.com?api-version=1"},
+    ),
     ("ollama:chat:llama3.1:8b", "ollama_chat/llama3.1:8b"),
     ("bedrock:anthropic.claude-v2", "bedrock/anthropic.claude-v2"),
     (

@@ -82,7 +82,7 @@ def test_what_promptfoo_ignores_is_a_comment(tmp_path: Path) -> None:
     found = converted(
         tmp_path,
         providers=[mistral],
-        tests=[{"name": "a", "vars": {}}],
+        tests=[{"name": "a", "vars": {}, "options": {"only": True}}],
         redteam={"purpose": "A shop"},
         evaluateOptions={"runSerially": True, "maxConcurrency": 9},
         commandLineOptions={"maxConcurrency": 1, "cache": False},
@@ -97,6 +97,7 @@ def test_what_promptfoo_ignores_is_a_comment(tmp_path: Path) -> None:
         "promptfoo has no key name of tests, and ignores it",
         "promptfoo has no key notes of providers, and ignores it",
         "promptfoo has no key url of models, and ignores it",
+        "promptfoo has no key only of options, and ignores it",
         "delay of mistral:m: `proctor limits set MODEL --rpm 30`",
     )
     settings = found.bench.settings
