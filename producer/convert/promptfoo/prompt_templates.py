@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -20,13 +20,34 @@ from shared.errors import WrongInput
 ID_CHARS: Final = 60
 """The longest label that becomes an id."""
 _YAML_CHAT: Final = re.compile(r"\s*- role:")
-_LATE: Final = "beside other prompts it stays a text: promptfoo sends it as messages once it is rendered"
-"""Why a conversation that is one only once it is rendered is listed."""
 _DUMPED: Final = re.compile(
     r"\{\{-?\s*(?:messages|chat|conversation|history|prompt)\s*\|\s*(?:dump|tojson)[^}]*\}\}"
 )
 """A prompt that is a variable with messages, by the names that they have."""
 _IMAGE: Final = re.compile(r"(?:data:image/[\w+]+;base64,)?\{\{\s*(\w+)\s*\}\}")
+
+
+class Way(NamedTuple):
+    """How a case is put to models."""
+
+    messages: Sequence[Any] | None = None
+    """Its own messages; None: what prompts say."""
+    prompts: Sequence[str] | None = None
+    """The only prompts; None: all."""
+
+    def narrowed(self, chosen: Sequence[str] | None) -> Sequence[str] | None:
+        """Returns what of the prompts that a test has chosen, or of all, is among these.
+
+        >>> Way((), ("a",)).narrowed(("a", "b")), Way((), ("a",)).narrowed(("b",)), Way().narrowed(None)
+        (('a',), (), None)
+        """
+        if self.prompts is None or chosen is None:
+            return self.prompts if chosen is None else chosen
+        return tuple(each for each in chosen if each in self.prompts)
+
+
+USUAL: Final = Way()
+"""By all prompts."""
 
 
 @dataclass(slots=True)
@@ -75,8 +96,6 @@ class PromptWriter:
         """What a prompt sends, with the keys of a prompt."""
         if template.is_code:
             return _code(template)
-        if late_messages(template) and self.note:
-            self.note(_LATE)
         written = messages_in(template.raw) if not (self.before or self.behind) else None
         if written is None:
             return {"user": self._text(template.raw)}

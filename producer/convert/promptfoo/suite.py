@@ -159,6 +159,11 @@ class Suite:
     notes: Sequence[str] = ()
     """What is not taken over because it changes neither prompts nor verdicts."""
 
+    def described(self, name: str) -> str:
+        """Returns what it says of itself beside its name."""
+        description = (self.description or "").strip()
+        return "" if description == name else description
+
 
 def bench_name(suite: Suite, file: ForeignFile) -> str:
     """Returns what the bench is called."""

@@ -25,7 +25,9 @@ from producer.convert.promptfoo.graders import Graders
 from producer.convert.promptfoo.named_files import FILE
 from producer.convert.promptfoo.programs import NAME, TEXT, has_programs
 from producer.convert.promptfoo.prompt_templates import (
+    USUAL,
     PromptWriter,
+    Way,
     is_conversation,
     late_messages,
     parsed_messages,
@@ -60,6 +62,8 @@ from shared.errors import WrongInput
 from shared.templates.template_rendering import render
 
 ECHO: Final = "echo"
+INPUT: Final = "{{ input }}"
+"""A prompt of cases that have their own messages."""
 PREFIX: Final = "prompt_prefix"
 SUFFIX: Final = "prompt_suffix"
 """Variables with what a test writes before and behind prompts."""
@@ -156,7 +160,9 @@ class _Translation:
         variables = KnownVariables([] if sources else [each.vars for each in affixed])
         late = [each for each in suite.prompts if late_messages(each)]
         is_late = len(late) == len(suite.prompts) == 1 and not sources
-        prompts, images = ([], set()) if is_late else self._prompts(variables, combinations)
+        prompts, images = (
+            ([], set()) if is_late else self._prompts(variables, combinations, is_made=bool(sources))
+        )
         models = self._models()
         self.graders.taken = {name_of(each): each for each in models}
         prompts, models = self._with_systems(prompts, models, variables)
@@ -165,15 +171,13 @@ class _Translation:
         if sources and (defaults is None or late):
             reason = "prompts and assertions that are made for each test need written tests"
             self.leave(suite.place.at("tests"), "tests of code", reason)
-        chats = {id(each): self._chat(late[0], each) for each in affixed} if is_late else {}
         cases = list[CaseEntry]()
-        for combination in affixed:
-            case = self.case(combination, len(cases), defaults, chats.get(id(combination)), images)
+        for combination, way in ((each, way) for each in affixed for way in self._ways(each, late)):
+            case = self.case(combination, len(cases), defaults, way, images)
             cases += [] if case is None else [case]
         given: dict[str, Any] = {"name": name, "models": models}
-        given["prompts"] = prompts or [Prompt(user="{{ input }}")]
-        description = (suite.description or "").strip()
-        given |= {"description": description} if description not in {"", name} else {}
+        given["prompts"] = prompts or [Prompt(user=INPUT)]
+        given |= {"description": said} if (said := suite.described(name)) else {}
         given |= {"vars": case_variables.bench} if case_variables.bench else {}
         given |= {"transform": each} if (each := self._transform(suite.default)) else {}
         given |= {"default_checks": defaults} if defaults else {}
@@ -269,9 +273,9 @@ class _Translation:
             return None
 
     def _prompts(
-        self, variables: KnownVariables, combinations: Sequence[Combination]
+        self, variables: KnownVariables, combinations: Sequence[Combination], *, is_made: bool
     ) -> tuple[list[Prompt], set[str]]:
-        """The prompts, and the variables that are images in them."""
+        """The prompts, and the variables that are images in them; what cases have is put in their place."""
         affixes = {self._affixes(each.test) for each in combinations} or {self._affixes(self.suite.default)}
         before, behind = (
             next(iter(affixes)) if len(affixes) == 1 else (f"{{{{ {PREFIX} }}}}", f"{{{{ {SUFFIX} }}}}")
@@ -280,12 +284,10 @@ class _Translation:
         prompts = list[Prompt]()
         for each in self.suite.prompts:
             note = partial(self.leave, each.place, f"prompt {each.label or each.raw}")
-            if late_messages(each):
-                note(
-                    "beside other prompts it stays a text: promptfoo sends it as messages once it is rendered"
-                )
+            is_late = late_messages(each) and not is_made
             try:
-                prompts.append(writer.prompt(each, note))
+                found = writer.prompt(replace(each, raw=INPUT) if is_late else each, note)
+                prompts.append(found.model_copy(update={"user": INPUT}) if is_late else found)
                 self.prompts.append((each, prompts[-1].id or f"prompt-{len(prompts)}"))
                 self.places["prompts", len(prompts) - 1] = each.place
             except WrongInput as error:
@@ -313,20 +315,18 @@ class _Translation:
             names = tuple(name for _, name in usual) if chosen is None else tuple(chosen)
         return None if len(names) == len(self.models) else names
 
-    def _only(self, test: Test) -> dict[str, Sequence[str]]:
+    def _only(self, test: Test, prompts: Sequence[str] | None) -> dict[str, Sequence[str]]:
         """The models and prompts of a test, where it names some."""
         if not self.models and (test.providers or test.prompts):
             self.leave(test.place, "models or prompts of a test", "cases of code are put to all of them")
-        models, prompts = self._asked(test), self._chosen(test.prompts, self.prompts)
-        return {key: each for key, each in (("models", models), ("prompts", prompts)) if each is not None}
+        chosen = {"models": self._asked(test), "prompts": prompts}
+        return {key: each for key, each in chosen.items() if each is not None}
 
     def _name_echo(self) -> None:
         """Lists the provider `echo` where it is sent conversations."""
         for provider in self.suite.providers:
             if provider.id == ECHO and any(map(is_conversation, self.suite.prompts)):
-                reason = (
-                    "promptfoo's echo answers with all messages as JSON, here with the last one of the user"
-                )
+                reason = "promptfoo's echo answers with all messages as JSON, here with the last of the user"
                 self.leave(provider.place, "echo of conversations", reason)
 
     def _affixes(self, test: Test) -> tuple[str, str]:
@@ -361,6 +361,15 @@ class _Translation:
             reason = "a case has all of its conversation: write the turns before as `messages`"
             self.leave(prompt.place, "_conversation", reason)
         return parsed_messages(self._rendered(case, prompt.raw))
+
+    def _ways(self, case: Combination, late: Sequence[PromptTemplate]) -> list[Way]:
+        """How a case is put: by prompts, and by its own messages for those that are late."""
+        ids = {id(each): name for each, name in self.prompts}
+        if not self.prompts:
+            return [Way(self._chat(each, case)) for each in late] or [USUAL]
+        usual = tuple(name for each, name in self.prompts if each not in late)
+        ways = [Way(None, usual if late else None)] if usual else []
+        return [*ways, *(Way(self._chat(each, case), (ids[id(each)],)) for each in late if id(each) in ids)]
 
     def _default_checks(self, variables: KnownVariables) -> list[Check] | None:
         """The checks of all cases; None if they have to be made for each of them."""
@@ -423,7 +432,7 @@ class _Translation:
         case: Combination,
         at: int,
         defaults: Sequence[Check] | None,
-        messages: Sequence[Any] | None = None,
+        way: Way = USUAL,
         images: Collection[str] = (),
     ) -> CaseEntry | None:
         """One case; None where none can be made, which is listed."""
@@ -433,7 +442,12 @@ class _Translation:
         before: Sequence[Assertion] = default.assertions if defaults is None and not is_without else ()
         checks = self._checks((*before, *test.assertions), context, ("test_cases", at, "checks"))
         self.places["test_cases", at] = test.place
-        name, only, threshold = self._id(test), self._only(test), test.threshold
+        chosen = self._chosen(test.prompts, self.prompts)
+        if (prompts := way.narrowed(chosen)) == () != chosen:
+            return None  # it is put to other prompts
+        only, threshold = self._only(test, prompts), test.threshold
+        name, output = self._id(test), test.output
+        output = output if output is None or isinstance(output, str) else printed(output)
         threshold = default.threshold if threshold is None else threshold
         is_checked = checks or (defaults and not is_without)
         files = [str(case.vars[key]).removeprefix(FILE) for key in sorted(images) if case.vars.get(key)]
@@ -444,7 +458,7 @@ class _Translation:
         written: dict[str, Any] = {
             "id": name,
             "vars": {key: value for key, value in case.own.items() if key not in images},
-            "messages": messages,
+            "messages": way.messages,
             "images": files,
             "only": only,
             "metadata": {**default.metadata, **test.metadata},
@@ -453,9 +467,7 @@ class _Translation:
             "default_checks": False if is_without and defaults else None,
             "checks": checks,
             "at_least": threshold if is_checked else None,
-            "outputs": {}
-            if test.output is None
-            else dict.fromkeys((model for _, model in self.models), _text(test.output)),
+            "outputs": {} if output is None else dict.fromkeys((name for _, name in self.models), output),
         }
         self._leave_rest(test)
         return self._entry(written, test.place, f"test {name or at + 1}")
@@ -485,8 +497,3 @@ class _Translation:
                 self.leave(test.place.at("options", key), f"options.{key}", reason)
             else:
                 self.notes.append(ignored(f"key {key} of options"))
-
-
-def _text(output: Any) -> str:
-    """A recorded answer as a text."""
-    return output if isinstance(output, str) else printed(output)

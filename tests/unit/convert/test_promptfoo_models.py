@@ -171,3 +171,32 @@ def test_programs_that_answer_and_write_prompts_are_run_by_a_file_beside_the_ben
         assert program["create_prompt"]({"vars": {}, "config": prompt.config}) == "Hello vars"
         with pytest.raises(RuntimeError, match="ended with 2"):
             program["call_api"]("Hi", {"config": {"command": [sys.executable, "gone.py"]}}, {})
+
+
+def test_a_conversation_that_is_one_only_once_rendered_is_put_to_cases_of_its_own(tmp_path: Path) -> None:
+    """Beside a prompt that is a text: one case for each."""
+    chat = '[{"role": "user", "content": {{ word | dump }}}]'
+    history = [{"role": "assistant", "content": "Yes?"}, {"role": "user", "content": "No."}]
+    tests = [{"vars": {"word": "a", "messages": history}}, {"vars": {"word": "b"}, "prompts": ["text"]}]
+    prompts = [
+        {"id": "text", "raw": "Say {{ word }}"},
+        {"id": "chat", "raw": chat},
+        {"id": "all", "raw": "{{ messages | dump }}"},
+    ]
+    found = converted(tmp_path, prompts=prompts, providers=["openai:m"], tests=tests)
+
+    document = found.bench.model_dump(mode="json", exclude_unset=True)
+    assert document["prompts"] == [
+        {"id": "text", "user": "Say {{ word }}"},
+        {"id": "chat", "user": "{{ input }}"},
+        {"id": "all", "user": "{{ input }}"},
+    ]
+    cases = [(case["only"]["prompts"], case.get("messages")) for case in document["test_cases"]]
+    assert cases == [
+        (["text"], None),
+        (["chat"], [{"role": "user", "content": "a"}]),
+        (["all"], history),
+        (["text"], None),
+    ]
+    assert found.left == []
+    assert usable(found, tmp_path / "bench.yaml") == found
