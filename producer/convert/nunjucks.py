@@ -154,6 +154,8 @@ def to_jinja(text: str, variables: KnownVariables, note: Callable[[str], None] |
 
     >>> to_jinja("{{ n.length }} of {{ flag }}", KnownVariables([{"n": "abc", "flag": True}]))
     '{{ n | length }} of {{ flag | dump }}'
+    >>> to_jinja("{{ a | dump }}", KnownVariables([{}]))
+    "{{ a | dump if a is defined else '' }}"
     >>> to_jinja("{% if a === 1 && b %}", KnownVariables([]))
     Traceback (most recent call last):
     shared.errors.WrongInput: && is no operator of Nunjucks (write and)
@@ -230,6 +232,9 @@ class _Code:
         path = self._path(solid[0])
         if path is not None and path.end > solid[-1]:
             return self._printed(path)
+        if path is not None and self._used(path) != path.text and self._behind(path) == ["|", "dump"]:
+            sure = self._sure(path)  # nothing is written of what there is not
+            return f"{sure} | dump if {sure} is defined else ''"
         text = "".join(self._translated(0)).strip()
         if _COMPARISONS.intersection(self._tokens) and not _CHOICES.intersection(self._tokens):
             return f"({text}) | dump"
@@ -404,10 +409,14 @@ class _Code:
         """A variable within an expression: a missing one is empty."""
         if self._is_local(path) or "missing" not in self._variables.kinds(path.steps):
             return path.text
-        rest = [token for token in self._tokens[path.end :] if not token.isspace()]
+        rest = self._behind(path)
         if rest[:2] in (["|", "default"], ["|", "d"]) or rest[:1] == ["is"]:
             return path.text
         return f"({self._sure(path)} | default(''))"
+
+    def _behind(self, path: _Path) -> list[str]:
+        """The tokens behind a variable."""
+        return [token for token in self._tokens[path.end :] if not token.isspace()]
 
     def _sure(self, path: _Path) -> str:
         """A variable of which only the last step may be missing."""
