@@ -22,7 +22,13 @@ from producer.cli.options.run_options import ModelOptions
 from producer.cli.options.shared_options import ServedOptions
 from producer.cli.session import Session
 from producer.forecasts import MissingKeys, missing_keys
-from producer.http_server import in_thread, listening, stop_signal
+from producer.http_server import (
+    SilentConnections,
+    in_thread,
+    listening,
+    raise_open_files,
+    stop_signal,
+)
 from producer.serve import http_service
 from producer.serve.log_lines import log_to_stderr
 from producer.serve.tokens import DEFAULT_NAMESPACE, Tokens, new_token, read_tokens
@@ -43,6 +49,8 @@ class ServeReady(Struct, frozen=True):
 
 
 CARE_S = 1.0
+LAST_S = 2.0
+"""How long requests that are under way have after the drain; those whose turns were decided need moments."""
 SWITCH_S = 0.0005
 """How long a thread with an answer of Redis waits for the event loop: Python's own 5 ms would be spent
 several times on the way of a turn."""
@@ -203,20 +211,24 @@ async def _running(
     Raises:
         InfrastructureError: the port cannot be had.
     """
-    service = http_service.Service(access, options)
+    silent = SilentConnections(raise_open_files() // 2)
+    service = http_service.Service(access, options, silent.spoke)
     app = web.Application(middlewares=[service.guard], client_max_size=options.max_body_bytes)
     app.add_routes(service.routes())
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=options.grace_s)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=LAST_S)
 
     async def take_care() -> None:
-        """Follows the masters that sentinels name, and does what the caller wants to be done."""
+        """Ends silent connections, follows the masters that sentinels name, and does what is to be done."""
         while True:
             await asyncio.sleep(CARE_S)
+            silent.end(runner.server.connections if runner.server else [])
             try:
                 await asyncio.to_thread(access.follow_masters)
                 await asyncio.to_thread(care)
             except ProctorError as error:
                 logger.warning("workers", extra={"reason": error.message})
+            except Exception:  # a service without this care would not be noticed
+                logger.exception("workers")
 
     try:
         async with listening(runner, host, port) as url:

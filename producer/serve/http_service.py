@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Final, TypeVar
 from uuid import uuid4
@@ -15,12 +13,10 @@ from uuid import uuid4
 import msgspec
 from aiohttp import hdrs, web
 
-from producer import api, api_async
+from producer import api_async
 from producer.access import Access
 from producer.documents import as_json
 from producer.following.events import as_line
-from producer.load.source import Source
-from producer.options import SubmitOptions, SubmittedRun
 from producer.serve.chat_packets import ChatPacket, read_packet, reply_of
 from producer.serve.event_streams import PieceQueue, StreamedTurn, event_of, stream, wants_events
 from producer.serve.gatherer import Gatherer, Waiting
@@ -40,21 +36,20 @@ from producer.serve.replies import (
     refused,
     reply,
 )
+from producer.serve.run_requests import WantedRun, own_run, submit_content
 from producer.serve.thread_requests import decide_only, names_etag, read_thread, remove_thread_soon
 from producer.serve.tokens import Tokens
 from producer.serve.turn_bodies import MOST_TURNS, AcceptedTurn, read_turns
 from producer.service_documents import SubmitDocument
 from shared.codecs.live_pieces import LivePiece
 from shared.contracts.live_turns import LiveRun
-from shared.errors import InfrastructureError, InputError, ProctorError, UnknownRunError
-from shared.kinds import Kind, all_kinds
+from shared.errors import InfrastructureError, InputError, ProctorError
+from shared.kinds import Kind
 from shared.ledger import Keep
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json"})
 """What is answered without a token."""
 NAMESPACE: Final = web.RequestKey("namespace", str)
-FILE: Final = "input"
-"""What a body is called that is submitted as a run and has no name."""
 
 logger = logging.getLogger(__name__)
 
@@ -88,10 +83,13 @@ class Service:
     Args:
         access: access to Redis, connected.
         options: how turns are taken.
+        on_request: called with each request before it is answered.
     """
 
-    def __init__(self, access: Access, options: ServeOptions) -> None:
-        self._access, self._options = access, options
+    def __init__(
+        self, access: Access, options: ServeOptions, on_request: Callable[[web.Request], object] = bool
+    ) -> None:
+        self._access, self._options, self._on_request = access, options, on_request
         self._metrics = ServeMetrics(
             lambda: sum(each.waiting for each in self._gatherers.values()),
             lambda: sum(each.queued for each in self._gatherers.values()),
@@ -143,6 +141,7 @@ class Service:
     async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answers a request, then counts and logs it."""
         began_s = monotonic()
+        self._on_request(request)
         try:
             response = await self._answered(request, handler)
         except ProctorError as error:
@@ -172,13 +171,15 @@ class Service:
             return await handler(request)
         namespace = self._options.tokens.namespace_of(request.headers.get(hdrs.AUTHORIZATION))
         if namespace is None:
-            return refused(
+            response = refused(
                 "unauthorized",
                 "no known token",
                 401,
                 "send the header `Authorization: Bearer TOKEN`",
                 headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
             )
+            response.force_close()  # an idle connection costs an open file
+            return response
         request[NAMESPACE] = namespace
         return await handler(request)
 
@@ -188,8 +189,7 @@ class Service:
 
     async def readiness(self, _request: web.Request) -> web.Response:
         """Says whether turns are taken: Redis answers, and the service is not about to end."""
-        if self._is_draining:
-            raise DrainingError("the service ends")
+        self._refuse_at_end()
         if not all(each.is_running for each in self._gatherers.values()):
             raise InfrastructureError(
                 "the service has failed, and decides no more turns", hint="start it again"
@@ -269,22 +269,11 @@ class Service:
 
     async def submit_run(self, request: web.Request) -> web.Response:
         """Submits a file as a run: the body is its content."""
-        query = msgspec.convert(dict(request.query), SubmitQuery)
+        self._refuse_at_end()
+        wanted = WantedRun.of(request.query, request[NAMESPACE], request.headers.get("Idempotency-Key", ""))
         content = await self._body(request, self._deadline_s(request))
-        key = request.headers.get("Idempotency-Key", "")
-        kind = next((each for each in all_kinds() if each.name == query.kind), None)
-        if kind is None and query.kind is not None:
-            raise web.HTTPBadRequest(reason=f"kind is one of {', '.join(map(str, all_kinds()))}")
         async with self._deadline(request):
-            submitted = await asyncio.to_thread(
-                _submit_content,
-                self._access,
-                content,
-                request[NAMESPACE],
-                kind=kind,
-                name=query.name,
-                idempotency_key=key,
-            )
+            submitted = await asyncio.to_thread(submit_content, self._access, content, wanted)
         await asyncio.to_thread(self._options.on_run, submitted.kind)
         location = f"/v1/runs/{submitted.run}"
         return reply(SubmitDocument.of(submitted), 202, headers={hdrs.LOCATION: location})
@@ -358,17 +347,9 @@ class Service:
             ) from None
 
     async def _own_run(self, request: web.Request) -> str:
-        """Returns the run of a request, which is of its namespace.
-
-        Raises:
-            UnknownRunError: there is none, or it is of another namespace.
-        """
-        run = path_of(request).run
+        """Returns the run of a request, which is of its namespace."""
         async with self._deadline(request):
-            info = await asyncio.to_thread(self._access.impatient_store.info, run)
-        if info.namespace != request[NAMESPACE]:
-            raise UnknownRunError(f"no run is called {run}", run=run)
-        return run
+            return await asyncio.to_thread(own_run, self._access, path_of(request).run, request[NAMESPACE])
 
     def _open_gatherer(self, request: web.Request) -> Gatherer:
         """Returns what takes the turns of a request.
@@ -377,8 +358,7 @@ class Service:
             DrainingError: the service is about to end.
             InputError: the request has a condition where none is read.
         """
-        if self._is_draining:
-            raise DrainingError("the service ends")
+        self._refuse_at_end()
         if hdrs.IF_MATCH in request.headers:
             what = "If-Match: a turn has its condition in the body"
             raise InputError(what, hint="send thread_memento_etag with the turn or packet")
@@ -404,6 +384,10 @@ class Service:
         )
         return await stream(request, streamed)
 
+    def _refuse_at_end(self) -> None:
+        if self._is_draining:
+            raise DrainingError("the service ends")
+
     def _accept(
         self,
         gatherer: Gatherer,
@@ -416,7 +400,9 @@ class Service:
 
         Raises:
             QueueFullError: too many turns wait.
+            DrainingError: the service has begun to end while the body came.
         """
+        self._refuse_at_end()
         if gatherer.is_full:
             raise QueueFullError(f"{gatherer.waiting:,} turns wait", hint="send again after a moment")
         waiting = gatherer.accept(turns, is_kept=is_kept, on_piece=on_piece)
@@ -446,37 +432,12 @@ def _of_packet(packet: ChatPacket, namespace: str, found: ServedTurn, row_id: st
     return of_turn(found) if found.problem else reply(reply_of(packet, namespace, found, row_id))
 
 
-def _submit_content(
-    access: Access, content: bytes, namespace: str, *, kind: Kind | None, name: str, idempotency_key: str
-) -> SubmittedRun:
-    """Submits the content of a file from a folder with nothing else in it: files that it names are missing.
-
-    Raises:
-        InputError: it breaks its contract.
-    """
-    key = f"{namespace}:{idempotency_key}" if idempotency_key else ""
-    options = SubmitOptions(name=name, idempotency_key=key, origin=name or "HTTP", namespace=namespace)
-    with TemporaryDirectory(prefix="proctor-serve-") as folder:
-        path = Path(folder) / FILE
-        path.write_bytes(content)
-        source = Source(path)
-        source.name = name or FILE  # in messages: the folder is nobody's
-        return api.submit(access, api.plan(source, options, kind=kind))
-
-
 class Named(msgspec.Struct, frozen=True):
     """What stands in the path of a request."""
 
     turn: str = ""
     thread: str = ""
     run: str = ""
-
-
-class SubmitQuery(msgspec.Struct, frozen=True):
-    """What stands in the query of a request that submits a run."""
-
-    name: str = ""
-    kind: str | None = None
 
 
 def path_of(request: web.Request) -> Named:

@@ -12,7 +12,7 @@ from producer.http_server import status_of
 from producer.serve.chat_packets import UnknownKeysError
 from producer.serve.micro_runs import LostTurnsError, ServedTurn
 from producer.serve.thread_requests import ConditionError, UnknownThreadError
-from shared.errors import ProctorError
+from shared.errors import ProctorError, RedisFullError, RedisUnreachableError
 
 RETRY_AFTER_S: Final = 1
 """When a caller may try again whose turns were not taken."""
@@ -83,6 +83,8 @@ _STATUSES: Final[Sequence[tuple[type[ProctorError], int]]] = (
     (ConditionError, 412),
 )
 """Statuses of the service's own errors."""
+AWAY: Final = ("Redis does not answer, or refuses what it is asked for", "Redis is full")
+"""What callers are told of a Redis that cannot be used, and of one that is full; the log has the reason."""
 LATER: Final = frozenset({429, 503})
 """Statuses after which a caller may try again."""
 
@@ -93,7 +95,10 @@ def of_error(error: ProctorError) -> web.Response:
     status = next(own, None) or status_of(error)
     headers = {str(hdrs.RETRY_AFTER): str(RETRY_AFTER_S)} if status in LATER else {}
     keys = error.keys if isinstance(error, UnknownKeysError) else UNSET
-    document = ErrorReply(ServiceError(error.code, error.message, error.hint or "", unrecognized_keys=keys))
+    message, hint = error.message, error.hint or ""
+    if isinstance(error, RedisUnreachableError):  # it names addresses, and runs of others
+        message, hint = AWAY[isinstance(error, RedisFullError)], "send it again after a moment"
+    document = ErrorReply(ServiceError(error.code, message, hint, unrecognized_keys=keys))
     return reply(document, status, headers=headers)
 
 

@@ -1,18 +1,27 @@
 """Requests to `proctor serve` in this process: deadlines, a Redis that is away, broken bodies."""
 
+import asyncio
+import resource
+import socket
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
 from http import HTTPStatus
+from http.client import HTTPConnection
 from pathlib import Path
 from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
 
+from producer import http_server
 from producer.access import Access
 from producer.cli.live_service import _running
 from producer.http_server import in_thread
 from producer.serve.http_service import ServeOptions
 from producer.serve.tokens import Tokens
+from shared.errors import InfrastructureError
 from shared.ledger import Wake
 from shared.settings import Settings
 from tests.support.eventually import eventually
@@ -21,6 +30,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.service_calls import Reply, ask
 
 TOKEN = "a-token-of-24-characters"  # noqa: S105 - of a server in this process
+OTHER = "another-of-24-characters"
 TURN = {"threadId": "t", "message": "hm"}
 SOON_S = 3.0
 """Well before a frozen Redis is given up."""
@@ -67,7 +77,7 @@ def served(new_redis_server: Callable[..., RedisServer], tmp_path: Path) -> Iter
     with Access(settings.override("test", redis_url=redis.url)) as access, redis.client() as client:
         worker = InlineWorker(client)
         access.__dict__["publisher"] = worker
-        options = ServeOptions(Tokens({TOKEN: "live"}), "guardrail", grace_s=0.1)
+        options = ServeOptions(Tokens({TOKEN: "live", OTHER: "other"}), "guardrail", grace_s=0.1)
         with in_thread(lambda: _running(access.connect(), options, "127.0.0.1", 0), "serve") as url:
             worker.register()
             yield Served(url, redis, worker)
@@ -170,3 +180,60 @@ def test_a_turn_has_its_condition_in_the_body(served: Served) -> None:
             HTTPStatus.BAD_REQUEST,
             "send thread_memento_etag with the turn or packet",
         )
+
+
+def test_connections_without_a_request_end(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They cost an open file each; one that has had a request stays, and one without a token does not."""
+    monkeypatch.setattr(http_server, "FIRST_REQUEST_S", 0.0)
+    place = urlsplit(served.url)
+    address = (place.hostname or "", place.port or 0)
+    with closing(HTTPConnection(*address, timeout=10)) as talking, ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection(address, 10)) for _ in range(3)]
+        silent[0].sendall(b"GET /healthz HT")
+        talking.request("GET", "/healthz")
+        assert talking.getresponse().read() == b'{"status":"ok"}'
+        before = talking.sock
+        assert [each.recv(10) for each in silent] == [b""] * 3
+        talking.request("GET", "/healthz")
+        assert talking.getresponse().read() == b'{"status":"ok"}'
+        assert talking.sock is before
+    unknown = ask((served.url, "x"), "GET", "/v1/threads/t")
+    assert unknown.headers["Connection"] == "close"
+
+
+def test_the_limit_of_open_files_is_raised() -> None:
+    """As far as it may be, up to a bound."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 512), hard))
+    try:
+        assert http_server.raise_open_files() == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(hard, http_server.MOST_FILES)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_service_listens_on_ipv6_and_refuses_hosts_that_are_none() -> None:
+    """Its URL can be asked as it is printed."""
+
+    async def url_of(host: str) -> str:
+        async with http_server.listening(web.AppRunner(web.Application()), host, 0) as url:
+            return url
+
+    assert asyncio.run(url_of("::1")).startswith("http://[::1]:")
+    with pytest.raises(InfrastructureError, match=r"cannot listen on no\.such\.invalid: "):
+        asyncio.run(url_of("no.such.invalid"))
+
+
+def test_nobody_is_told_of_the_runs_and_the_redis_of_others(served: Served) -> None:
+    """A run of another namespace is as unknown as one that never was; names have a bound."""
+    lines = '{"threadId": "a", "message": "one"}\n'
+    run = served.ask("POST", "/v1/runs", lines).body["run_id"]
+    other = [ask((served.url, OTHER), "GET", f"/v1/runs/{each}") for each in (run, "x" * len(run))]
+    assert [each.status for each in other] == [HTTPStatus.NOT_FOUND] * 2
+    assert other[0].body["error"]["message"].replace(run, "x" * len(run)) == other[1].body["error"]["message"]
+    long = served.ask("POST", f"/v1/runs?name={'n' * 201}", lines)
+    assert long.body["error"]["message"] == "name: 201 characters"
+    served.redis.kill()
+    away = served.ask("GET", "/v1/threads/t").body["error"]
+    assert away["message"] == "Redis does not answer, or refuses what it is asked for"
+    served.redis.start()

@@ -39,6 +39,9 @@ class InlineWorker:
         self.wakes.extend(wakes)
         self.published += len(self.wakes) - before
 
+    def follow_master(self) -> None:
+        """Has one server."""
+
     def register(self) -> None:
         """Counts as a live worker from now on."""
         self.publish(self.ledger.tick(NAME, [KIND], self.capacity))
