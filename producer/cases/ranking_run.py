@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from producer import kinds
 from producer.cases.ranking import PairVerdict, Ranking, rank
 from producer.cases.report.opened_rows import OpenedCase, opened
-from producer.cases.rescore import model_config
+from producer.cases.rescore import hosted_config, model_config
 from producer.cases.unknown_models import BY_FILE, unknown_model
 from shared.contracts.case_run import CasePayload, CaseRun
 from shared.errors import UsageError
@@ -123,7 +123,7 @@ def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: RankingT
         what = "answers that differ" if equal else f"case that two {by.by}s have answered"
         raise UsageError(f"{info.run} has no {what}", hint="`proctor results` shows its answers")
     path = folder / "ranking.yaml"
-    path.write_text(json.dumps(_bench(run, by), ensure_ascii=False), encoding="utf-8")
+    path.write_text(json.dumps(_bench(folder, run, by), ensure_ascii=False), encoding="utf-8")
     return path
 
 
@@ -213,9 +213,10 @@ def _answer_of(case: OpenedCase) -> str | None:
     return json.dumps(result.tool_calls, ensure_ascii=False) if result.tool_calls else ""
 
 
-def _bench(run: CaseRun, by: RankingTerms) -> dict[str, Any]:
+def _bench(folder: Path, run: CaseRun, by: RankingTerms) -> dict[str, Any]:
     """Writes the bench around the comparisons; JSON is YAML."""
-    own = model_config(by.model, _target_of(run, by.model), run.prices, {})
+    target = _target_of(run, by.model)
+    own = model_config(by.model, target, run.prices, {}) | hosted_config(target, folder)
     winner = {"type": "object", "required": ["winner"], "properties": {"winner": {"pattern": WINNER}}}
     words = {"one_of": [*CHOICES, "Answer A", "Answer B"], "ignore_case": True}
     return {

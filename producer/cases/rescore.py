@@ -185,7 +185,8 @@ def _bench(
     shared_vars: Mapping[str, Any],
 ) -> Path:
     """Writes the run's own settings as a bench, and its cases beside it; JSON is YAML."""
-    targets = {**run.models, **run.judges, **run.check_models}
+    judging = {**run.judges, **run.check_models}
+    targets = {**run.models, **judging}
     several = len(run.judges) > 1
     judges = {"judge_models": list(run.judges)} if several else {"judge_model": run.judge_model}
     bench: dict[str, Any] = {
@@ -194,7 +195,9 @@ def _bench(
         "models": list(run.models),
         "vars": dict(shared_vars),
         "model_configs": {
-            name: model_config(name, target, run.prices, run.transforms) for name, target in targets.items()
+            name: model_config(name, target, run.prices, run.transforms)
+            | (hosted_config(target, folder) if name in judging else {})
+            for name, target in targets.items()
         },
         "config": {
             **judges,
@@ -222,6 +225,23 @@ def _bench(
     return path
 
 
+def hosted_config(target: ModelTarget, folder: Path) -> dict[str, Any]:
+    """Returns the rest of `model_configs` for a target that is called in place of an endpoint.
+
+    Args:
+        target: a plug-in, or code, whose files are written.
+        folder: the folder of the bench.
+    """
+    config = {"config": dict(target.config)} if target.config else {}
+    if target.plugin:
+        return {"plugin": target.plugin, **config}
+    if (code := target.code) is None:
+        return {}
+    code.write(folder / code.sha256)
+    named = f"{code.sha256}/{code.name}{code.function and ':'}{code.function}"
+    return {code.language: named, "role": code.role, "env": code.env, **config}
+
+
 def model_config(
     name: str, target: ModelTarget, prices: Mapping[str, GivenPrice], transforms: Mapping[str, Transform]
 ) -> dict[str, Any]:
@@ -238,7 +258,7 @@ def model_config(
     """
     written = {
         "model": "" if name == target.model or target.http or target.is_hosted else target.model,
-        "api_base": target.api_base,
+        "api_base": "" if target.is_hosted else target.api_base,
         "api_key_env": target.api_key_env,
         "headers": dict(target.headers),
         "prices": msgspec.to_builtins(prices.get(target.model)),

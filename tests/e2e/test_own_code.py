@@ -97,6 +97,10 @@ def test_functions_of_code_are_checks(cli: Cli, tmp_path: Path) -> None:
     found = [(each["passed"], each["reason"]) for each in json.loads(rows.read_text())["result"]["checks"]]
     raised = "judge.py: ValueError: Hi (line 8)"
     assert found == [(True, "5 3"), (False, "5 3"), (True, "the function returned true"), (True, raised)]
+    again = cli("rescore", "last", "--allow-code", "-o", rows)  # what was written for it is of this run
+    assert again.code == 1, again
+    checks = json.loads(rows.read_text())["result"]["checks"]
+    assert [(each["passed"], each["reason"]) for each in checks] == found
 
 
 def test_code_beside_a_bench_is_run(cli: Cli, tmp_path: Path) -> None:
@@ -119,6 +123,8 @@ def test_code_beside_a_bench_is_run(cli: Cli, tmp_path: Path) -> None:
     assert summary["models"][0]["cost_usd"] == 0.5
     again = cli("run", bench, "--json", env={"PROCTOR_ALLOW_CODE": "1"})
     assert json.loads(again.out)["summary"]["models"][0]["cached"] == 2, again
+    rescored = cli("rescore", "last", "--json")  # calls no model, so that it runs no code
+    assert (rescored.code, json.loads(rescored.out)["counts"]["passed"]) == (0, 2), rescored
 
 
 def echoing(folder: Path, cases: int) -> Path:
