@@ -222,6 +222,29 @@ def test_a_queue_of_slow_starters_is_waited_for(
         assert {server_pid(one) for one in joined} == {server_pid(server)}
 
 
+def test_a_server_that_was_idle_before_its_starter_looked_is_started_again(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine a starter may look so late that its server has stopped for want of a client."""
+    wait, log = launcher._wait, data_dir / "server.log"
+
+    def late(_seconds: float) -> None:
+        """The first look after the start comes when the server has gone."""
+
+        def has_gone() -> None:
+            """Nobody has used it, and it has ended."""
+            assert "nobody has used it" in log.read_text()
+            assert not servers_of(data_dir)
+
+        monkeypatch.setattr(launcher, "_wait", wait)
+        eventually(has_gone)
+
+    monkeypatch.setattr(launcher, "_wait", late)
+    with ensure(data_dir, idle_s=0.5) as server:
+        assert server.client.ping()
+    assert log.read_text().count("just started") == 2
+
+
 LIBRARY_LOADED_UNDER_LOCK = """
 import json, sys
 from pathlib import Path

@@ -49,6 +49,8 @@ GUARD_START_S: Final = 30.0
 MOST_LOG_BYTES: Final = 1_000_000
 LIFELINE = "signal" if sys.platform == "linux" else "pipe"
 """How a server ends with its guard; only Linux has a signal for it."""
+MOST_STARTS: Final = 2
+"""On a busy machine a starter may look so late that its server has ended, since nobody used it."""
 GUARD: Final = Path(__file__).with_name("guard.py")
 
 
@@ -109,7 +111,8 @@ class _Launch:
     places: Places
     idle_s: float
     patience_s: float
-    has_started: bool = False
+    starts: int = 0
+    """Servers that this call has started."""
     log_offset: int = 0
     answer: bytes = b""
     last_sign: float = field(default_factory=monotonic)
@@ -167,26 +170,26 @@ class _Launch:
         if not _answers(client):
             client.close()
             return None
-        return RunningServer(path, client, self.has_started, target)
+        return RunningServer(path, client, self.starts > 0, target)
 
     def start_if_dead(self) -> None:
         """Starts a server if none lives on the folder.
 
         Raises:
-            RedisUnreachableError: the one that we have just started has ended.
+            RedisUnreachableError: those that we have just started have ended.
         """
         alive_fd = self._take_alive(keep=True)
         if alive_fd is None:
             return
         try:
-            if self.has_started:
+            if self.starts == MOST_STARTS:
                 raise self._ended()
             self._spawn(alive_fd)
         except OSError as error:
             raise unusable(self.places.folder, error) from None
         finally:
             os.close(alive_fd)
-        self.has_started = True
+        self.starts += 1
         self.last_sign = monotonic()
 
     def _spawn(self, alive_fd: int) -> None:
