@@ -59,6 +59,8 @@ class AskedSample(msgspec.Struct):
     """Those of its choices."""
     has_several: bool = False
     """Whether several choices may be right together."""
+    metadata: Mapping[str, Any] = {}
+    """Facts, which templates of judges name."""
 
 
 @dataclass(slots=True)
@@ -69,6 +71,8 @@ class Scorers:
     place: Place
     _functions: dict[str, str] = field(default_factory=dict)
     """Functions of checks by their code."""
+    _named: set[str] = field(default_factory=set)
+    """Metadata that templates of judges name."""
 
     @property
     def functions(self) -> dict[str, Any]:
@@ -114,10 +118,15 @@ class Scorers:
         return {"python": called, "name": name, **({"at_least": 0} if name == "f1" else {})}
 
     def variables(self, checks: Sequence[Check], asked: AskedSample) -> dict[str, Any]:
-        """The variables that functions read."""
+        """The variables that functions and prompts for judges read."""
+        facts = {key: asked.metadata[key] for key in sorted(self._named & asked.metadata.keys())}
         if not any("python" in each for each in checks):
-            return {}
-        return {"target": list(asked.targets), **({"letters": list(asked.letters)} if asked.letters else {})}
+            return facts
+        return {
+            **facts,
+            "target": list(asked.targets),
+            **({"letters": list(asked.letters)} if asked.letters else {}),
+        }
 
     def _graded(self, name: str, given: _Options, asked: AskedSample) -> Check:
         """The check of a scorer that asks judges."""
@@ -147,11 +156,13 @@ class Scorers:
 
         def placed(key: str) -> str | None:
             """What stands in the place of a field."""
-            if key not in {*_PLACES, "instructions"}:
-                self.data.leave(
-                    self.place, f"{{{key}}} in the template of {name}", "prompts of judges have vars"
-                )
-            return answer if key == "instructions" else _PLACES.get(key)
+            if key == "instructions" or key in _PLACES:
+                return answer if key == "instructions" else _PLACES[key]
+            if not key.isidentifier():
+                self.data.leave(self.place, f"{{{key}}} in the template of {name}", "fields are names")
+                return None
+            self._named.add(key)
+            return f"{{{{ vars.{key} }}}}"
 
         text = filled(template, placed, escaped=str)
         return text if answer in text else f"{text.rstrip()}\n\n{answer}"

@@ -305,7 +305,7 @@ def _add_case(
     given: dict[str, Any] = {"id": None if sample.id is None else data.unique(str(sample.id))}
     targets = [sample.target] if isinstance(sample.target, str) else sample.target
     letters = letters_of(sample.choices or ())
-    asked = AskedSample(targets, letters, solved.has_several(targets))
+    asked = AskedSample(targets, letters, solved.has_several(targets), sample.metadata or {})
     if isinstance(sample.input, str):
         given["input"] = solved.listed(_text(sample.input, sample), sample.choices or (), asked)
     else:

@@ -133,6 +133,9 @@ def test_a_log_of_inspect(tmp_path: Path, form: str) -> None:
     assert outputs[2]["tool_calls"][0]["function"] == {"name": "look", "arguments": '{"city": "Paris"}'}
 
 
+TEMPLATE: Final = "Is {answer} {criterion} of {area}? {instructions}"
+
+
 @pytest.mark.parametrize(
     ("scorer", "target", "checks"),
     [
@@ -147,12 +150,12 @@ def test_a_log_of_inspect(tmp_path: Path, form: str) -> None:
         ({"name": "model_graded_fact"}, "P", [{"factuality": "P", "name": "model_graded_fact"}]),
         ({"name": "choice"}, ["A", "C"], [{"python": "choice", "name": "choice"}]),
         (
-            {"name": "model_graded_qa", "options": {"template": "Is {answer} {criterion}? {instructions}"}},
+            {"name": "model_graded_qa", "options": {"template": TEMPLATE}},
             "{{P",
             [
                 {
                     "rubric": "{{ '{' }}{{ '{' }}P",
-                    "prompt": "Is {{ output }} {{ rubric }}? Answer with one JSON object: "
+                    "prompt": "Is {{ output }} {{ rubric }} of {{ vars.area }}? Answer with one JSON object: "
                     '{"reason": "…", "choice": one of "correct", "incorrect"}.',
                     "choices": {"correct": 1, "incorrect": 0},
                     "name": "model_graded_qa",
@@ -175,9 +178,10 @@ def test_a_log_of_inspect(tmp_path: Path, form: str) -> None:
     ],
 )  # fmt: skip
 def test_scorers_are_checks(tmp_path: Path, scorer: Any, target: Any, checks: list[Any]) -> None:
-    answered = sample(1, "x", target=target, choices=["a", "b", "c"])
+    answered = sample(1, "x", target=target, choices=["a", "b", "c"], metadata={"area": "eu"})
     found = converted(tmp_path / "log.json", log([scorer], answered))
     assert checks_of(found) == [checks]
+    assert ("area" in (found.bench.test_cases[0].vars or {})) is (TEMPLATE in str(scorer))
 
 
 def test_functions_take_the_options_of_scorers(tmp_path: Path) -> None:
