@@ -13,7 +13,7 @@ BOUNDS: Final = {
     "import circles, all imports counted": 0,
     "conditions written as products": 0,
     "public class names with two meanings": 0,
-    "modules": 680,
+    "modules": 682,
     "lines of producer/schemas": 403,
 }
 """The most that each figure may be; the others are for information."""
