@@ -76,9 +76,11 @@ class Combinations:
         """Makes sure that the cases of all tests fit into a bench."""
         count, chars = CaseCount(), 0
         for test in tests:
-            cases = prod(map(len, self._merged(test)[1].values()))
+            several = self._merged(test)[1]
+            cases = prod(map(len, several.values()))
             count.add(cases, test.place)
-            chars += cases * (len(str(test.vars)) + _chars(test.assertions))
+            lengths = (len(str(each)) // len(several.get(key, "x")) for key, each in test.vars.items())
+            chars += cases * (sum(lengths) + _chars(test.assertions))
             if chars > CONFIG_BYTES:
                 what = f"more than {CONFIG_BYTES >> 20} MB of cases"
                 raise test.place.error(what, "write fewer or shorter values")

@@ -380,6 +380,15 @@ def test_comments_behind_values_are_kept(tmp_path: Path) -> None:
     assert ("prompts", 0) not in found.comments
 
 
+def test_a_case_has_one_value_of_a_list(tmp_path: Path) -> None:
+    """So that a long list makes as many cases, and these are no longer than it."""
+    file = tmp_path / "promptfooconfig.json"
+    texts = [f"{at} {'x' * 100}" for at in range(500)]
+    file.write_text(json.dumps({"providers": ["echo"], "tests": [{"vars": {"prompt": texts}}]}))
+
+    assert len(convert(ForeignFile(file, tmp_path)).bench.test_cases) == len(texts)
+
+
 def test_values_of_the_environment_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever they are called, they may be secrets; each is listed, but for keys, which the bench names."""
     for name in ("MY_DB", "SECRETKEY", "LEVEL", "TEAM_API_KEY"):
