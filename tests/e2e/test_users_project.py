@@ -16,17 +16,15 @@ FILES = {
         version = "1"
         [tool.pytest.ini_options]
         pythonpath = ["src"]
-        testpaths = ["tests", "benches"]
+        testpaths = ["specs", "benches"]
         markers = ["slow: takes long"]
         addopts = "--strict-markers"
     """,
-    "src/shared/__init__.py": "",
-    "src/shared/capitals.py": """
+    "src/shared/__init__.py": """
         CAPITALS = {"France": "Paris", "Peru": "Lima"}
     """,
-    "src/worker/__init__.py": "",
-    "src/worker/answers.py": """
-        from shared.capitals import CAPITALS
+    "src/worker/__init__.py": """
+        from shared import CAPITALS
 
         def answer(question):
             for country, capital in CAPITALS.items():
@@ -34,10 +32,10 @@ FILES = {
                     yield "It is "
                     yield capital
     """,
-    "tests/test_answers.py": """
+    "specs/test_answers.py": """
         import pytest
         import shared
-        from worker.answers import answer
+        from worker import answer
         from proctor import Bench, Case, check
 
         def case(country, capital):
