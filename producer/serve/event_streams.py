@@ -9,10 +9,10 @@ The deltas since the last restart are always the whole response when `done` come
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import hdrs, web
@@ -27,10 +27,12 @@ from shared.errors import ProctorError
 EVENTS: Final = "text/event-stream"
 KEEP_ALIVE_S: Final = 15.0
 """After so long without an event a comment keeps proxies from closing the connection."""
+KEEP_ALIVE: Final = b": waiting\n\n"
 MOST_PIECES: Final = 1_000
 """Pieces that wait for a caller who reads slowly; the text of those that are dropped comes at the end."""
 
 Event = bytes
+T = TypeVar("T")
 
 
 class DecisionEvent(Struct, frozen=True):
@@ -121,6 +123,21 @@ class SentAnswer:
         return event("delta", _encode(DeltaEvent(text)))
 
 
+async def with_pauses(events: AsyncIterator[T]) -> AsyncIterator[T | None]:
+    """Yields events, and None whenever none has come for `KEEP_ALIVE_S`."""
+    coming = asyncio.ensure_future(anext(events, None))
+    try:
+        while True:
+            done, _ = await asyncio.wait([coming], timeout=KEEP_ALIVE_S)
+            if done and coming.result() is None:
+                return
+            yield coming.result() if done else None
+            if done:
+                coming = asyncio.ensure_future(anext(events, None))
+    finally:
+        coming.cancel()
+
+
 class StreamedTurn(NamedTuple):
     """A turn whose caller is sent events."""
 
@@ -177,7 +194,7 @@ async def stream(request: web.Request, turn: StreamedTurn) -> web.StreamResponse
                 if left_s <= KEEP_ALIVE_S:
                     last = turn.late()
                 elif response.prepared:
-                    await response.write(b": waiting\n\n")
+                    await response.write(KEEP_ALIVE)
                 continue
             if piece is not None:
                 events = answer.events_of(piece)

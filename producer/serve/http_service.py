@@ -18,7 +18,15 @@ from producer.access import Access
 from producer.documents import as_json
 from producer.following.events import as_line
 from producer.serve.chat_packets import ChatPacket, read_packet, reply_of
-from producer.serve.event_streams import PieceQueue, StreamedTurn, event_of, stream, wants_events
+from producer.serve.event_streams import (
+    KEEP_ALIVE,
+    PieceQueue,
+    StreamedTurn,
+    event_of,
+    stream,
+    wants_events,
+    with_pauses,
+)
 from producer.serve.gatherer import Gatherer, Waiting
 from producer.serve.metrics import ServeMetrics, route_of
 from producer.serve.micro_runs import MicroRuns, ServedTurn
@@ -292,8 +300,10 @@ class Service:
         await response.prepare(request)
         with suppress(ConnectionResetError):  # its caller has left
             try:
-                async for event in api_async.follow(self._access, run):
-                    await response.write(f"data: {as_line(event)}\n\n".encode())
+                async for event in with_pauses(api_async.follow(self._access, run)):
+                    await response.write(
+                        KEEP_ALIVE if event is None else f"data: {as_line(event)}\n\n".encode()
+                    )
             except ProctorError as error:
                 await response.write(event_of("error", of_error(error)))
             await response.write_eof()

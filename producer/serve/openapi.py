@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 from pydantic.json_schema import models_json_schema
 
+from producer.schemas.catalog import schema_of
 from producer.serve.chat_packets import ChatPacket, ChatReply
 from producer.serve.replies import AcceptedReply, ErrorReply
 from producer.serve.thread_requests import ThreadReply
@@ -78,8 +79,18 @@ def _schemas() -> dict[str, Any]:
             },
         ]
     }
+    run = _with_parts("RunDocument", schema_of("run"))
     either = {"anyOf": [_ref("TurnResult"), _ref("TurnResults")]}
-    return {**sent["$defs"], **answered, "TurnBody": body, "TurnResults": several, "TurnReply": either}
+    return {**sent["$defs"], **answered, **run, "TurnBody": body, "TurnResults": several, "TurnReply": either}
+
+
+def _with_parts(name: str, schema: Object) -> dict[str, Any]:
+    """Returns a schema that is complete in itself as several of this document."""
+    inner = msgspec.json.encode(schema).replace(b'"#/$defs/', f'"{REF.format(name)}.'.encode())
+    moved: dict[str, Any] = msgspec.json.decode(inner)
+    parts: dict[str, Any] = moved.pop("$defs")
+    del moved["$schema"]
+    return {name: moved, **{f"{name}.{part}": each for part, each in parts.items()}}
 
 
 def _ref(name: str) -> dict[str, str]:
@@ -90,9 +101,18 @@ def _answers(*named: tuple[int, str, str]) -> dict[str, Any]:
     """Lists responses: status, description, schema (empty: no body)."""
     every = [*named, (401, "No known token.", "ErrorReply")]
     return {
-        str(status): {"description": text, **({"content": {JSON: {"schema": _ref(name)}}} if name else {})}
+        str(status): {
+            "description": text,
+            **({"headers": {_HEADERS[status][0]: _HEADERS[status][1]}} if status in _HEADERS else {}),
+            **({"content": {JSON: {"schema": _ref(name)}}} if name else {}),
+        }
         for status, text, name in every
     }
+
+
+def _with_header(answers: dict[str, Any], status: int, name: str, header: Object) -> dict[str, Any]:
+    """Says that a response has a header."""
+    return answers | {str(status): {**answers[str(status)], "headers": {name: header}}}
 
 
 def _answered(text: str, name: str) -> dict[str, Any]:
@@ -127,6 +147,11 @@ def _linked(
     return answers | {str(status): {**answers[str(status)], "links": {operation: link}}}
 
 
+_RETRY: Final[Object] = {"description": "Seconds.", "schema": {"type": "integer"}}
+_ETAG: Final[Object] = {"description": "State of the thread.", "schema": {"type": "string"}}
+_LOCATION: Final[Object] = {"description": "Path of the run.", "schema": {"type": "string"}}
+_HEADERS: Final = {304: ("ETag", _ETAG), 429: ("Retry-After", _RETRY), 503: ("Retry-After", _RETRY)}
+"""Headers of responses with these statuses."""
 _ERRORS: Final = (
     (400, "The request breaks the contract.", "ErrorReply"),
     (429, "Too many turns wait; send again after `Retry-After`.", "ErrorReply"),
@@ -251,12 +276,17 @@ _PATHS: Final[Object] = {
                 _parameter("If-None-Match", "header", "Answer 304 in this state.", {"type": "string"}),
                 _TIMEOUT,
             ],
-            "responses": _answers(
-                (200, "Its memento; the etag is also a header.", "ThreadReply"),
-                (304, "As `If-None-Match` has it.", ""),
-                (404, "There is no such thread.", "ErrorReply"),
-                _LATE,
-                *_ERRORS,
+            "responses": _with_header(
+                _answers(
+                    (200, "Its memento; the etag is also a header.", "ThreadReply"),
+                    (304, "As `If-None-Match` has it.", ""),
+                    (404, "There is no such thread.", "ErrorReply"),
+                    _LATE,
+                    *_ERRORS,
+                ),
+                200,
+                "ETag",
+                _ETAG,
             ),
         },
         "delete": {
@@ -285,7 +315,12 @@ _PATHS: Final[Object] = {
             ],
             "requestBody": {"required": True, "content": {"application/octet-stream": _ANY}},
             "responses": _linked(
-                _answers((202, "Submitted.", "SubmitDocument"), _CONFLICT, _LATE, *_BODY, *_ERRORS),
+                _with_header(
+                    _answers((202, "Submitted.", "SubmitDocument"), _CONFLICT, _LATE, *_BODY, *_ERRORS),
+                    202,
+                    "Location",
+                    _LOCATION,
+                ),
                 202,
                 "getRun",
                 "run",
@@ -298,10 +333,12 @@ _PATHS: Final[Object] = {
             "operationId": "getRun",
             "summary": "The document of a run.",
             "parameters": [_RUN, _TIMEOUT],
-            "responses": {
-                **_answers((404, "There is no such run.", "ErrorReply"), _LATE, *_ERRORS),
-                "200": {"description": "As `proctor runs show --json` prints it.", "content": {JSON: _ANY}},
-            },
+            "responses": _answers(
+                (200, "As `proctor runs show --json` prints it.", "RunDocument"),
+                (404, "There is no such run.", "ErrorReply"),
+                _LATE,
+                *_ERRORS,
+            ),
         }
     },
     "/v1/runs/{run}/events": {

@@ -19,6 +19,7 @@ from producer import http_server
 from producer.access import Access
 from producer.cli.live_service import _running
 from producer.http_server import in_thread
+from producer.serve import event_streams
 from producer.serve.http_service import ServeOptions
 from producer.serve.tokens import Tokens
 from shared.errors import InfrastructureError
@@ -237,3 +238,19 @@ def test_nobody_is_told_of_the_runs_and_the_redis_of_others(served: Served) -> N
     away = served.ask("GET", "/v1/threads/t").body["error"]
     assert away["message"] == "Redis does not answer, or refuses what it is asked for"
     served.redis.start()
+
+
+def test_events_of_a_run_that_waits_keep_their_connection(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A comment comes where no event does, and the events go on after it."""
+    monkeypatch.setattr(event_streams, "KEEP_ALIVE_S", 0.05)
+    run = served.ask("POST", "/v1/runs", '{"threadId": "a", "message": "one"}\n').body["run_id"]
+    place = urlsplit(served.url)
+    with closing(HTTPConnection(place.hostname or "", place.port, timeout=20)) as connection:
+        connection.request("GET", f"/v1/runs/{run}/events", headers={"Authorization": f"Bearer {TOKEN}"})
+        lines = connection.getresponse()
+        while lines.readline() != b": waiting\n":
+            pass
+        served.worker.work()
+        assert b'"finished"' in lines.read()

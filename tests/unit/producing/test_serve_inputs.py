@@ -188,4 +188,11 @@ def test_every_reference_of_the_description_exists() -> None:
     text = msgspec.json.encode(document).decode()
     used = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}
     assert used <= names.keys()
-    assert {"Turn", "ChatPacket", "TurnResult", "ErrorReply"} <= used
+    assert {"Turn", "ChatPacket", "TurnResult", "ErrorReply", "RunDocument"} <= used
+    assert "#/$defs" not in text
+    runs, thread = document["paths"]["/v1/runs"]["post"], document["paths"]["/v1/threads/{thread}"]["get"]
+    assert [*runs["responses"]["202"]["headers"], *runs["responses"]["429"]["headers"]] == [
+        "Location",
+        "Retry-After",
+    ]
+    assert [*thread["responses"]["200"]["headers"]] == [*thread["responses"]["304"]["headers"]] == ["ETag"]
