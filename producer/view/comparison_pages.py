@@ -15,6 +15,7 @@ from producer.item_ids import item_id
 from producer.report.comparison.setting_differences import Settings
 from producer.report.comparison.to_html import PairsFilter, comparison_page
 from producer.report.html.page_policy import policy_of
+from producer.report.html.rendering import leading_back
 from producer.row_filter import RowFilter
 from producer.row_reader import RowReader, state_of
 from producer.view.grid import Grid, Grids
@@ -99,7 +100,6 @@ class ComparisonPages:
         a, b = self._sides(runs, asked.baseline)
         words = {"run": [a.run, b.run], "baseline": a.run}
         links = [
-            ("Runs", self._links.to()),
             ("A", self._links.to("run", a.run)),
             ("B", self._links.to("run", b.run)),
             ("Cases by run", self._links.to("compare", **words, where=given.text, view="cases")),
@@ -109,7 +109,7 @@ class ComparisonPages:
             form = PairsFilter("/compare", {**words, TOKEN_KEY: self._links.token}, given.text, given.problem)
             if given.wanted is not None:
                 form = form._replace(chosen=[self._items_found(info, given.wanted) for info in (a, b)])
-            with ExitStack() as resources:
+            with ExitStack() as resources, leading_back([("Runs", self._links.to())]):
                 contents = compared_runs(store, a, b, resources, self._item_address)
                 out.writelines(comparison_page(contents, links, form))
 

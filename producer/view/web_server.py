@@ -17,7 +17,7 @@ from producer.browser import open_browser
 from producer.http_server import in_thread, listening, status_of, stop_signal
 from producer.item_ids import item_id
 from producer.item_names import position_of
-from producer.report.html.rendering import file_text
+from producer.report.html.rendering import file_text, leading_back
 from producer.report_files import ReportStream
 from producer.review.label_store import read_labels
 from producer.row_reader import RowReader, RowsPage, shown_of, state_of
@@ -217,7 +217,9 @@ class Pages:
         info = self._access.store.info(run)
 
         def write(out: BinaryIO) -> None:
-            api.report(self._access, run, [ReportStream("html", out)])
+            crumbs = [("Runs", self._links.to()), (info.title, self._links.to("run", run))]
+            with leading_back(crumbs):
+                api.report(self._access, run, [ReportStream("html", out)])
 
         return self._kept.path(state_of(info), write)
 

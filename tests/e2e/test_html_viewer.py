@@ -112,6 +112,9 @@ def test_a_search_has_conditions(browser: Browser, page: str) -> None:
         ("latency>0.05s", slow),
         ("latency<=50ms", NUMBER - slow),
         ("tag:ODD", NUMBER // 2),
+        ("tag = odd and latency > 0.05s", sum(at % 2 and at * 7 % 101 > 50 for at in range(NUMBER))),
+        ("tag = od", 0),
+        ('tag ~ "od"', NUMBER // 2),
         ("tag:odd case-13 latency>=0", sum("13" in f"{at}"[:2] and at % 2 for at in range(NUMBER))),
         ("reason:14", NUMBER // 5),
         ("case>1998", 1),
@@ -122,7 +125,7 @@ def test_a_search_has_conditions(browser: Browser, page: str) -> None:
         eventually(partial(_has_found, browser, query, f"{number:,} of 2,000 cases"))
     opened(browser, page)
     press(browser, "?")
-    assert "search for words; also latency>2s, show:failed, tag:even" in browser.texts("dialog")[0]
+    assert "search for words; also latency > 2s, show = failed, tag = even" in browser.texts("dialog")[0]
     is_clean(browser)
 
 

@@ -228,6 +228,8 @@ def test_reports_and_comparisons_are_pages_of_the_server(address: str, redis_cli
             hashes = set(re.findall(r"sha256-[^&']*", own[1].replace("&#39;", "'")))
             assert hashes <= set(re.findall(r"sha256-[^']*", policy))
             assert "unsafe" not in policy
+            for place, name in (("/", "Runs"), ("/run/run-a", "Support desk")):
+                assert f'<a href="{place}?token={TOKEN}"><bdi>{name}</bdi></a>' in page
         status, page = await get(at(address, "/compare", run="run-b") + "&run=run-a")
         assert (status, "4 fixed" in page) == (200, True)
         assert f'<a href="/run/run-a/item/case-1?token={TOKEN}">A</a>' in page

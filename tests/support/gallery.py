@@ -77,6 +77,7 @@ SERVED: Final = (
     Page("/?name=Everyday+checks&", 800, picture="view-history"),
     Page("/run/RUN", 900, "#panel h2", "view-run"),
     Page("/compare?RUNS&view=cases&", 900, picture="view-grid"),
+    Page("/run/RUN/review?by=ann&sample=20&", 640, picture="view-review"),
 )
 """Pages of `proctor view`; RUN is the newest run of cases but one, whose first failure is opened, RUNS the
 newest three."""

@@ -1,6 +1,9 @@
 """Fills in templates of HTML reports: what is filled in is only text, without control characters."""
 
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,6 +21,10 @@ PAGE_CHARS: Final = 48_000_000
 _PRODUCER: Final = Path(__file__).parents[2]
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202d\u202e]")
 """Characters that no page should carry: controls, and those that override the direction of what follows."""
+
+
+_CRUMBS: Final[ContextVar[Sequence[tuple[str, str]]]] = ContextVar("_CRUMBS", default=())
+"""Pages above the one that is being written."""
 
 
 class Text(NamedTuple):
@@ -75,6 +82,25 @@ def readable(text: str) -> str:
 def markup(text: str) -> Markup:
     """Marks text as HTML: only for charts and for files of our own."""
     return Markup(text)  # noqa: S704 - made by our own code, which escapes what it puts in
+
+
+@contextmanager
+def leading_back(crumbs: Sequence[tuple[str, str]]) -> Iterator[None]:
+    """Gives pages that are written within the block ways back, as a server has them and a file has not.
+
+    Args:
+        crumbs: names and addresses of the pages above them.
+    """
+    token = _CRUMBS.set(crumbs)
+    try:
+        yield
+    finally:
+        _CRUMBS.reset(token)
+
+
+def ways_back() -> Sequence[tuple[str, str]]:
+    """Returns these names and addresses; empty for a file."""
+    return _CRUMBS.get()
 
 
 @cache

@@ -185,20 +185,23 @@
     if (share < 1) { share = 1; filter(); }
   }
 
-  /* What is searched for: words, and conditions such as latency>2s, cost>0.01 and tag:json, all of which must hold. */
+  /* What is searched for: words, and conditions as `results --where` has them, such as latency > 2s, cost > 0.01, tag = json
+     and reason ~ city, all of which must hold. A colon is as good as ~. */
 
   const HOLDS = { "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b };
-  const CONDITION = /(?:^|\s)(\w+)(?:([<>]=?)(\d+(?:\.\d+)?)(ms|s)?|:(\S+))(?=\s|$)/g;
+  const CONDITION = /(?:^|\s)(?:and\s+)?(\w+)\s*(?:([<>]=?)\s*(\d+(?:\.\d+)?)(ms|s|m)?|([:=~])\s*("[^"]*"|\S+))(?=\s|$)/g;
+  const MS = { s: 1000, m: 60000 };
 
   function parse(text) {
     const conditions = [];
-    const words = text.replace(CONDITION, (token, name, sign, number, unit, value) => {
+    const words = text.replace(CONDITION, (token, name, sign, number, unit, how, given) => {
       const order = index.orders.indexOf(name), facet = facets.indexOf(name);
       if (sign && order >= 0) {
-        const bound = Number(number) * (unit === "s" ? 1000 : 1); // times are in milliseconds
+        const bound = Number(number) * (MS[unit] || 1); // times are in milliseconds
         conditions.push((row) => row[ORDER + order] !== null && HOLDS[sign](row[ORDER + order], bound));
-      } else if (value && facet >= 0) {
-        const fitting = new Set(index.names[facet].flatMap((each, at) => (each.toLowerCase().includes(value) ? [at] : [])));
+      } else if (given && facet >= 0) {
+        const value = given.replace(/^"(.*)"$/, "$1"), fits = (each) => (how === "=" ? each === value : each.includes(value));
+        const fitting = new Set(index.names[facet].flatMap((each, at) => (fits(each.toLowerCase()) ? [at] : [])));
         conditions.push((row) => row[FACET + facet].some((each) => fitting.has(each)));
       } else return token;
       return "";
@@ -207,8 +210,8 @@
   }
 
   function examples() {
-    const numbers = ["latency>2s", "cost>0.01", "affect>0.8"].filter((each) => index.orders.includes(each.split(">")[0]));
-    const values = facets.flatMap((facet, at) => index.names[at].filter((name) => /^\S+$/.test(name)).slice(0, 1).map((name) => `${facet}:${name}`));
+    const numbers = ["latency > 2s", "cost > 0.01", "affect > 0.8"].filter((each) => index.orders.includes(each.split(" ")[0]));
+    const values = facets.flatMap((facet, at) => index.names[at].filter((name) => /^\S+$/.test(name)).slice(0, 1).map((name) => `${facet} = ${name}`));
     return [...numbers, ...values.slice(0, 2)].flatMap((each, at) => [at ? ", " : "; also ", make("code", {}, each)]);
   }
 

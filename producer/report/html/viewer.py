@@ -75,7 +75,7 @@ import msgspec
 
 from producer.documents import Rate
 from producer.report.html.page_policy import NO_SCRIPT, policy_of, scripts_of, style_of
-from producer.report.html.rendering import fill, markup, readable
+from producer.report.html.rendering import fill, markup, readable, ways_back
 from producer.report.html.spool import Spool
 from producer.text import bounds, percent
 from shared.names import Outcome
@@ -372,7 +372,8 @@ class Rows:
 def begin(page: Page) -> bytes:
     """Writes a page up to its verdict."""
     policy = policy_of([page.folder], has_images=page.has_images, has_form=page.has_form)
-    return fill(TEMPLATE, "begin", page, markup(style_of(page.folder)), markup(NO_SCRIPT), markup(policy))
+    style, crumbs = markup(style_of(page.folder)), ways_back()
+    return fill(TEMPLATE, "begin", page, crumbs, style, markup(NO_SCRIPT), markup(policy))
 
 
 def strip(metrics: Sequence[Metric], label: str = "Metrics") -> bytes:
