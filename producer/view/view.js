@@ -112,6 +112,7 @@
     const button = $("[data-compare]"), number = marked().length;
     if (button) button.textContent = number ? `Compare ${number} marked` : "Compare marked";
   }
+  addEventListener("pageshow", count); // a browser that goes back has marked the boxes again
   function keepMarks(runs) {
     const form = $("#marked");
     for (const run of form ? runs : []) {

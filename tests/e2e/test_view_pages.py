@@ -99,6 +99,21 @@ def test_runs_are_searched_marked_and_compared(
         browser.open("about:blank")  # before its server ends
 
 
+def test_marks_are_there_when_the_browser_goes_back(
+    browser: Browser, access: Access, redis_client: "redis.Redis"
+) -> None:
+    """The button counts the boxes that the browser has marked again."""
+    for run in ("run-a", "run-b"):
+        cases_run(redis_client, run)
+    with served(access) as address:
+        browser.open(address)
+        press(browser, *"jxjxc")
+        eventually(lambda: at_path(browser, "/compare"), 10.0)
+        browser.evaluate("history.back()")
+        shows(browser, "[data-compare]", ["Compare 2 marked"])
+        browser.open("about:blank")
+
+
 def test_several_runs_are_marked_and_shown_together(
     browser: Browser, access: Access, redis_client: "redis.Redis", artifacts: Path
 ) -> None:
