@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class ServeReady(Struct, frozen=True):
-    """What serve prints with --json once it takes turns."""
+    """What `serve` and `up --serve` print with --json once turns are taken."""
 
     url: str
     token: str | None
@@ -187,7 +187,10 @@ def serving(session: Session, address: tuple[str, int], asked: Requested) -> Ite
     """
     access = session.access.connect()
     with in_thread(lambda: _running(access, asked.options, *address), "serve") as url:
-        session.output.note(f"serve    {shown(ServeReady(url, asked.token))}")
+        ready = ServeReady(url, asked.token)
+        if session.options.json:
+            session.output.document(ready)
+        session.output.note(f"serve    {shown(ready)}")
         yield
 
 

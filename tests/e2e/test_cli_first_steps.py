@@ -156,9 +156,10 @@ def test_up_serves_a_model_and_obeys_sigterm(cli: Cli, tmp_path: Path) -> None:
     with ModelServer(lambda _prompt, _nth: Say(answer)) as model:
         asked = ("--model", "parrot", "--api-base", model.api_base, "--tokens", tokens)
         ports = ("--no-flower", "--no-metrics", "--serve", "--serve-port", "0")
-        up = cli.start("up", "--processes", "1", *ports, *asked)
+        up = cli.start("up", "--json", "--processes", "1", *ports, *asked)
         up.wait_for("serve    http", within_s=30)
         [url] = re.findall(r"serve +(http\S+)", up.errors)
+        assert json.loads(up.output) == {"url": url, "token": None}
         with Producer(url, "0123456789abcdef") as turns:
             decided = turns.send({"threadId": "t", "message": "Which plan?"}).result(30)
         assert (decided.decision, decided.response) == ("should", "Plan B.")
