@@ -169,7 +169,8 @@ class PeriodicJobs:
             return
         self._announce_at_s = now_s + ANNOUNCE_S
         found = " ".join([*plugins.installed(), *([plugins.CODE] if process.settings.allow_code else ())])
-        process.ledger.caller.client.set(keys.plugins_key(process.name), found, ex=3 * round(ANNOUNCE_S))
+        caller, key = process.ledger.caller, keys.plugins_key(process.name)
+        caller.patiently(lambda: caller.client.set(key, found, ex=3 * round(ANNOUNCE_S)), is_patient=False)
 
     def _end_when_idle(self) -> None:
         is_idle = not self._process.ledger.has_work([kind.name for kind in self._process.slots])

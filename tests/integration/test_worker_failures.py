@@ -9,6 +9,7 @@ import pytest
 from producer.fleet_state import read_overview
 from producer.metrics.look import take_look
 from shared import keys
+from shared.errors import RedisRefusingError
 from shared.kinds import TURNS, all_kinds
 from shared.ledger import ChunkPlan, HeldLease, Wake
 from shared.ledger.ledger import Ledger
@@ -17,6 +18,7 @@ from shared.processes.heartbeat import FOLDER
 from shared.settings import Settings
 from tests.support.eventually import eventually
 from tests.support.workers import Desk, conversation
+from worker import periodic_jobs
 from worker.breakpoint.thread_decider import decide_thread
 from worker.executors import turns
 from worker.executors.chunk import MOST_FAILURES, ChunkRunner
@@ -242,6 +244,20 @@ def test_a_worker_that_drains_takes_no_work(desk: Desk, process: WorkerProcess) 
     jobs.stop()
     process.close()
     assert desk.client.zcard(keys.workers_key("turns")) == 0
+
+
+def test_an_announcement_that_a_full_server_refuses_is_no_failure(
+    desk: Desk, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that cannot say what it has while Redis is full tries again later, and logs no traceback."""
+    monkeypatch.setattr(periodic_jobs, "ANNOUNCE_AFTER_S", 0.0)
+    jobs = PeriodicJobs(process)
+    desk.client.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(RedisRefusingError):
+            jobs._announce_plugins()
+    finally:
+        desk.client.config_set("maxmemory", 0)
 
 
 def _count(desk: Desk, wanted: int) -> None:
