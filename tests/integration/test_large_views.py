@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-THREADS: Final = 2_000
+THREADS: Final = 20_000
 TURNS: Final = 50
 """Of each thread: a million in all."""
 PAGE_S: Final = 5.0
