@@ -38,7 +38,6 @@ from msgspec import UNSET
 from producer import kinds
 from producer.aggregate.gates import Gate, check_gate_names, check_gates, choice_for
 from producer.forecasts import FileContents, Forecast
-from producer.item_names import numbered, resolve
 from producer.load.detect import detect_kind
 from producer.load.problems import all_of
 from producer.options import SubmitOptions
@@ -153,6 +152,8 @@ def only(source: Source, kind: Kind, options: SubmitOptions, names: Sequence[str
         UnknownItemError: a name stands for no item.
         UsageError: the kind has no such option, or no item is named.
     """
+    from producer.item_names import numbered, resolve  # noqa: PLC0415 - they load the ledger
+
     limit = kinds.of(kind).limit()
     if limit is None:
         raise UsageError(f"--only is not for {kind}", hint="leave it out")

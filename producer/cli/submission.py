@@ -11,7 +11,6 @@ import click
 from producer import api
 from producer.aggregate.gates import Gate
 from producer.api import Plan
-from producer.cli.listing import print_items
 from producer.cli.live.view import View
 from producer.cli.options.choices import read_case_choice, read_live_run, read_query_choice, read_query_run
 from producer.cli.options.shared_options import SubmitChoice
@@ -190,6 +189,8 @@ def print_contents(session: Session, plan: Plan, *, is_list: bool = False) -> in
         InputError: the file breaks its contract; the error lists every problem.
     """
     if is_list:
+        from producer.cli.listing import print_items  # noqa: PLC0415 - start-up: see `Submission.send`
+
         return print_items(session, plan)
     found = api.check(plan.source, plan.options, kind=plan.kind)
     for warning in found.warnings:

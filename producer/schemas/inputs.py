@@ -58,7 +58,7 @@ def check_definition() -> dict[str, Any]:
     """Returns the schema of one check as people write it.
 
     >>> check_definition()["anyOf"][0]["enum"]
-    ['json', 'xml', 'refusal', 'no_refusal', 'answer_relevance']
+    ['json', 'xml', 'refusal', 'no_refusal', 'verdict', 'answer_relevance']
     """
     bare = [kind.name for kind in ROWS if kind.takes_bare_word]
     return {

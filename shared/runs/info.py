@@ -132,8 +132,7 @@ class RunInfo:
     @property
     def needs(self) -> Sequence[str]:
         """What workers need to have for it, as `shared.plugins` names it."""
-        own = self.snapshot.get(self.kind.name)
-        return own.get("plugins") or () if isinstance(own, dict) else ()
+        return self._own.get("plugins") or ()
 
     @property
     def paid_usd(self) -> float | None:

@@ -147,7 +147,7 @@ def test_the_panel_shows_where_an_answer_parts(browser: Browser, page: str, arti
         ["failed", "equality"],
         ["passed", "JSON"],
     ]
-    assert browser.texts(".panel section > h3 > span")[1] == "equality decided"
+    assert browser.texts(".panel section > h3 > span")[1] == "decided by equality"
     assert browser.texts(".panel .transcript .who") == ["system", "user", "answer"]
     assert browser.contents(".panel .transcript .text")[1].startswith("Read ticket")
     assert len(browser.texts(".panel .other")) == 2

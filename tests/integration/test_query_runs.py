@@ -194,11 +194,12 @@ def test_turns_and_queries_share_a_process(desk: QueryDesk, processes: Processes
     """One process works on both kinds: slow queries do not keep turns from being decided."""
     worker = processes.start(*_worker(), "-Q", "turns,queries", "-j", "4")
     ready(worker, 1)
-    with ScriptedApi(lambda _query, _nth: Step(after_s=3.0)) as api:
-        run = desk.submit_queries(numbered(8), api_url=api.url, concurrency=4)
+    with ScriptedApi(lambda _query, _nth: Step(after_s=6.0)) as api:
+        run = desk.submit_queries(numbered(4), api_url=api.url, concurrency=4)
         eventually(lambda: _asserted(api.in_flight == 4), 20)
         desk.submit("t1", {"a": [{"message": "ok"}]})
-        desk.finished("t1", within_s=3)
+        desk.finished("t1", within_s=6)
+        assert api.in_flight == 4, "no query has been answered yet"
         desk.ended(run)
 
 
