@@ -28,6 +28,8 @@ HOST_HINT: Final = "--host is an address of this machine, such as 127.0.0.1, ::1
 MOST_FILES: Final = 65_536
 FIRST_REQUEST_S: Final = 10.0
 """How long a new connection may take for the head of its first request."""
+HURRIED_S: Final = 1.0
+"""The same while there are so many that open files may run out."""
 _STATUSES: Final[Sequence[tuple[type[ProctorError], int]]] = (
     (UnknownRunError, 404),
     (RunStateError, 409),
@@ -92,7 +94,7 @@ class SilentConnections:
     Those that have had a request end when they have been idle for as long as aiohttp keeps them.
 
     Args:
-        most: connections above which they end at once.
+        most: connections above which they end after `HURRIED_S`.
     """
 
     def __init__(self, most: int) -> None:
@@ -110,7 +112,7 @@ class SilentConnections:
         now_s = monotonic()
         silent = [each for each in connections if each not in self._spoke]
         self._since_s = {each: self._since_s.get(each, now_s) for each in silent}
-        patience_s = FIRST_REQUEST_S if len(connections) <= self._most else 0.0
+        patience_s = FIRST_REQUEST_S if len(connections) <= self._most else HURRIED_S
         for each, since_s in self._since_s.items():
             if now_s - since_s > patience_s:
                 each.force_close()

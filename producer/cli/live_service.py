@@ -214,7 +214,7 @@ async def _running(
     Raises:
         InfrastructureError: the port cannot be had.
     """
-    silent = SilentConnections(raise_open_files() // 2)
+    silent = SilentConnections(raise_open_files() * 3 // 4)
     service = http_service.Service(access, options, silent.spoke)
     app = web.Application(middlewares=[service.guard], client_max_size=options.max_body_bytes)
     app.add_routes(service.routes())

@@ -145,12 +145,14 @@ def test_callers_who_say_nothing_or_half_of_it_cost_nobody_else(town: Town) -> N
     head = f"POST /v1/turns?timeout_s=3 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {first.token}\r\n"
     half = f'{head}Content-Length: 1000\r\n\r\n{{"threadId": "half", "mess'.encode()
     with ExitStack() as stack:
-        idle = [stack.enter_context(socket.create_connection(first.address, 10)) for _ in range(IDLE)]
-        for each in idle[:HALVES]:
+        halves = [stack.enter_context(socket.create_connection(first.address, 10)) for _ in range(HALVES)]
+        for each in halves:
             each.sendall(half)
+        for _ in range(IDLE - HALVES):
+            stack.enter_context(socket.create_connection(first.address, 10))
         with Callers(town.servers, CALLERS) as callers:
             callers.await_more(20)
-        for each in idle[:HALVES]:
+        for each in halves:
             assert b" 408 " in each.recv(100)
     logger.info("idle: %s, slowest %.2f s", dict(callers.outcomes), callers.slowest_s)
     callers.check()
