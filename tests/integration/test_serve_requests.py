@@ -10,7 +10,6 @@ from http.client import HTTPConnection
 from pathlib import Path
 from time import monotonic
 from typing import Any
-from unittest.mock import create_autospec
 from urllib.parse import urlsplit
 
 import pytest
@@ -201,18 +200,6 @@ def test_connections_without_a_request_end(served: Served, monkeypatch: pytest.M
         assert talking.sock is before
     unknown = ask((served.url, "x"), "GET", "/v1/threads/t")
     assert unknown.headers["Connection"] == "close"
-
-
-def test_a_new_connection_has_a_moment_even_while_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One whose request is on its way is not ended because others hold many open files."""
-    new, now_s = create_autospec(web.RequestHandler, instance=True), [0.0]
-    monkeypatch.setattr(http_server, "monotonic", lambda: now_s[0])
-    many = http_server.SilentConnections(0)
-    many.end([new])
-    new.force_close.assert_not_called()
-    now_s[0] = http_server.HURRIED_S + 0.1
-    many.end([new])
-    new.force_close.assert_called_once_with()
 
 
 def test_the_limit_of_open_files_is_raised() -> None:
