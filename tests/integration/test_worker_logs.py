@@ -55,6 +55,7 @@ def test_a_run_with_failures_is_logged_as_events(
         worker = start_worker(processes, "-Q", "cases", env=env)
         run = submit(desk.ledger, desk.publisher, Source(str(path)), options=SubmitOptions()).run
         eventually(lambda: _is_finished(desk, run))
+        eventually(lambda: _is_given_back(worker))
         worker.terminate()
         assert worker.wait() == 0
     where = {"run": run, "worker": of(worker, "worker started")[0]["worker"]}
@@ -78,6 +79,12 @@ def test_a_run_with_failures_is_logged_as_events(
     assert [line["event"] for line in logged(worker)][-2:] == ["worker draining", "worker stopped"]
     for hidden in (KEY, PROMPT, ANSWER, "overloaded", "Traceback"):
         assert hidden not in worker.errors
+
+
+def _is_given_back(worker: Process) -> None:
+    """A run has ended a moment before its last chunk is logged."""
+    chunks = {line["chunk"] for line in of(worker, "chunk claimed")}
+    assert chunks == {line["chunk"] for line in of(worker, "chunk given back")}
 
 
 def _is_finished(desk: Desk, run: str) -> None:
